@@ -117,12 +117,10 @@ def test_what_a_plugin_runs_again_is_one_more_attempt(
 def test_what_passes_at_another_attempt_is_flaky(
     run: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = run_scenario
-
     def fail_first(*args: Any, **named: Any) -> ScenarioFinished:
         if named["earlier"]:
-            return real(*args, **named)
-        finished = replace(real(args[0], args[1], lambda _: None), outcome=Outcome.FAILED)
+            return run_scenario(*args, **named)
+        finished = replace(run_scenario(args[0], args[1], lambda _: None), outcome=Outcome.FAILED)
         args[2](finished)
         return finished
 

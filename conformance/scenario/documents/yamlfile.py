@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
+from conformance.scenario.documents.events import UnusualError, read_events
 from kube.base.errors import UsageError
 from kube.base.files import read_regular
 from kube.base.strictyaml import BoundedLoader, BoundsError
@@ -54,7 +55,7 @@ class Document:
 
     file: Path
     data: Any
-    lines: dict[PathTuple, int]
+    lines: Mapping[PathTuple, int]
     origins: Mapping[PathTuple, PathTuple] = field(default_factory=dict)
 
     def line(self, path: Sequence[str | int]) -> int:
@@ -171,6 +172,12 @@ def yaml_files(
 
 def parse_documents(text: str, file: Path) -> Iterator[Document]:
     """Yield documents as :func:`read_documents` does, from text; ``file`` is for messages."""
+    try:
+        for data, lines in read_events(text, MAX_VALUES, MAX_DEPTH):
+            yield Document(file, data, lines)
+        return
+    except UnusualError:
+        pass  # Nothing was yielded: all is read before the first document is.
     try:
         for node in _compose_nodes(text):
             builder = _Builder(file)

@@ -7,8 +7,9 @@ only worth a warning, and that only where others of its kind are there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import (
@@ -27,12 +28,13 @@ from conformance.scenario.lint.created_objects import (
 from conformance.scenario.lint.retired import GROUP, list_objects
 from kubesim.apiserver import new_objects
 from kubesim.resources import KINDS
-from reference_allocator.api import PoolId, ResourceSlice
+from reference_allocator.api import ResourceSlice
 from reference_allocator.cluster.gathering import find_unknown_counter, keep_newest
 
+PlacedSlice = tuple[Document, PathTuple, Mapping[str, Any]]
 Located = tuple[Document, Problem]
-RequestsKey = tuple[str, str | None, str]
-"""Kind, namespace and name of a claim or template."""
+Requests = defaultdict[str, defaultdict[str, list[tuple[Document, str | None, frozenset[str]]]]]
+"""Kind and name of claims and templates -> document, namespace and request names of each."""
 
 
 @dataclass(slots=True)
@@ -41,24 +43,23 @@ class GivenObjects:
 
     Attributes:
         documents: each with what `add_manifest` has found in it.
-        pools: slice -> where it is, by pool.
+        pools: driver and name of a pool -> its slices, and where they are.
     """
 
     documents: list[tuple[Document, CreatedObjects]] = field(default_factory=list)
-    pools: dict[PoolId, dict[ResourceSlice, tuple[Document, PathTuple]]] = field(
-        default_factory=lambda: defaultdict(dict)
+    pools: dict[tuple[str, str], list[PlacedSlice]] = field(
+        default_factory=lambda: defaultdict(list)
     )
 
     def add(self, document: Document, *, valid: bool) -> None:
         """Note the objects of a document; slices only where nothing else is wrong."""
         created = CreatedObjects()
         for path, obj in list_objects(as_mapping(document.data)):
-            add_manifest(created, obj, path, 0)
-            is_dra = as_text(obj.get("apiVersion")).startswith(f"{GROUP}/")
-            if valid and is_dra and obj.get("kind") == "ResourceSlice":
-                kind = KINDS["ResourceSlice"]
-                item = ResourceSlice.from_dict(new_objects.take_in(kind, dict(obj)))
-                self.pools[item.pool_id][item] = document, path
+            if obj.get("kind") != "ResourceSlice":
+                add_manifest(created, obj, path, 0)
+            elif valid and as_text(obj.get("apiVersion")).startswith(f"{GROUP}/"):
+                pool = obj["spec"]["driver"], obj["spec"]["pool"]["name"]
+                self.pools[pool].append((document, path, obj))
         if created.classes or created.pods or created.list_names("DeviceClass"):
             self.documents.append((document, created))
 
@@ -67,7 +68,8 @@ class GivenObjects:
         yield from self._check_classes()
         yield from self._check_pods()
         for slices in self.pools.values():
-            yield from _check_pool(slices)
+            if len(slices) > 1 or any(map(_has_counters, slices)):
+                yield from _check_pool(slices)
 
     def _check_classes(self) -> Iterator[Located]:
         class_names = {
@@ -79,7 +81,10 @@ class GivenObjects:
                     yield document, _warn_of_absent(named, class_names)
 
     def _check_pods(self) -> Iterator[Located]:
-        requests = [(document, created.requests) for document, created in self.documents]
+        requests: Requests = defaultdict(lambda: defaultdict(list))
+        for document, created in self.documents:
+            for (kind, namespace, name), request_names in created.requests.items():
+                requests[kind][name].append((document, namespace, request_names))
         for document, created in self.documents:
             for pod in created.pods:
                 for problem in _check_pod(pod, document, requests):
@@ -91,26 +96,21 @@ def _warn_of_absent(named: NameAt, names: Iterable[str]) -> Problem:
     return Problem(named.path, text, "warning")
 
 
-def _check_pod(
-    pod: PodShape,
-    document: Document,
-    requests: list[tuple[Document, dict[RequestsKey, frozenset[str]]]],
-) -> Iterator[Problem]:
+def _check_pod(pod: PodShape, document: Document, requests: Requests) -> Iterator[Problem]:
     """Yield names of claims and of their requests that are not there.
 
     Of several objects of a name, as examples have them, those of the pod's file are meant.
     """
     names_by_claim: dict[str, set[str]] = {}
     for pod_claim, named in pod.claims.items():
-        candidates = [
-            (holder, key[2], names)
-            for holder, requests_by_key in requests
-            for key, names in requests_by_key.items()
-            if key[0] == named.kind and (pod.namespace is None or key[1] in (None, pod.namespace))
-        ]
-        same_name = [(holder, names) for holder, name, names in candidates if name == named.name]
-        if candidates and not same_name:
-            yield _warn_of_absent(named, [name for _, name, _ in candidates])
+        of_kind = requests[named.kind]
+        same_name = _in_namespace(of_kind.get(named.name, ()), pod.namespace)
+        if not same_name:
+            others = [
+                name for name, given in of_kind.items() if _in_namespace(given, pod.namespace)
+            ]
+            if others:
+                yield _warn_of_absent(named, others)
         same_file = [item for item in same_name if item[0].file == document.file]
         if same_name:
             names_by_claim[pod_claim] = set().union(*(names for _, names in same_file or same_name))
@@ -122,10 +122,31 @@ def _check_pod(
             yield Problem(named.path, f"{text}; {hint(named.name, request_names)}")
 
 
-def _check_pool(slices: dict[ResourceSlice, tuple[Document, PathTuple]]) -> Iterator[Located]:
+def _in_namespace(
+    given: Iterable[tuple[Document, str | None, frozenset[str]]], namespace: str | None
+) -> list[tuple[Document, frozenset[str]]]:
+    """Return those that may be of a pod's namespace; where none is said, it may be any."""
+    return [
+        (document, names)
+        for document, own_namespace, names in given
+        if namespace is None or own_namespace in (None, namespace)
+    ]
+
+
+def _has_counters(placed: PlacedSlice) -> bool:
+    spec = placed[2]["spec"]
+    devices = [item.get("basic") or item for item in spec.get("devices") or []]
+    return bool(spec.get("sharedCounters")) or any("consumesCounters" in item for item in devices)
+
+
+def _check_pool(placed_slices: Iterable[PlacedSlice]) -> Iterator[Located]:
     """Yield what is wrong in the newest generation of a pool, if all of it is there."""
     newest: list[ResourceSlice] = []
-    for item in slices:
+    places: dict[ResourceSlice, tuple[Document, PathTuple]] = {}
+    for document, path, obj in placed_slices:
+        stored = new_objects.take_in(KINDS["ResourceSlice"], dict(obj))
+        item = ResourceSlice.from_dict(stored)
+        places[item] = document, path
         keep_newest(newest, item)
     if len(newest) != newest[0].resource_slice_count:
         return
@@ -142,7 +163,7 @@ def _check_pool(slices: dict[ResourceSlice, tuple[Document, PathTuple]]) -> Iter
     }
     device_names: set[str] = set()
     for item in newest:
-        document, path = slices[item]
+        document, path = places[item]
         for index, device in enumerate(item.devices):
             place = (*path, "spec", "devices", index)
             if unknown := find_unknown_counter(device, counters):

@@ -18,8 +18,8 @@ from conformance.scenario.documents.yamlfile import (
     PathTuple,
     Problem,
     as_mapping,
+    list_items,
     list_mappings,
-    walk,
 )
 from reference_allocator.api import schema
 
@@ -178,10 +178,14 @@ SOURCES = {
 
 def pod_specs(data: Any, path: PathTuple = ()) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
     """Yield every pod spec in ``data``, which was found at ``path``."""
-    for value_path, value in walk(data, path):
+    waiting = [(path, data)]
+    while waiting:
+        path, value = waiting.pop()
         containers = value.get("containers") if isinstance(value, dict) else None
         if isinstance(containers, list) and all(isinstance(item, dict) for item in containers):
-            yield value_path, value
+            yield path, value
+        inner = [item for item in list_items(value) if isinstance(item[1], dict | list)]
+        waiting += [((*path, key), item) for key, item in inner[::-1]]
 
 
 def check_pods(data: Any, path: PathTuple = ()) -> Iterator[Problem]:

@@ -130,7 +130,8 @@ def standalone_problems(data: Any, kubernetes: str = LATEST) -> Iterator[Problem
         is_dra = version.startswith(f"{GROUP}/")
         decoding = list(field_problems(kind, version, obj, path))
         yield from (problem for problem in decoding if problem.path not in places)
-        expressions = list(selector_problems(obj, path)) if is_dra else []
+        has_expressions = is_dra and kind != "ResourceSlice"
+        expressions = list(selector_problems(obj, path)) if has_expressions else []
         yield from expressions
         if decoding or places:
             continue  # a server looks no further, and what follows from it is no news

@@ -140,6 +140,33 @@ def no_star(names: list[str], _operation: str) -> list[str]:
     return [name for name in names if name != "*"]
 
 
+@instead(DRAManager.prepare)
+def stops_at_a_prepared_claim(manager: DRAManager, original: Prepare, pod: Obj) -> None:
+    """What other pods have had prepared ends the preparation, and a new claim has no devices."""
+    uids = [uid_of(claim) for _, claim in manager.claims_of(pod) if claim is not None]
+    of_others = [
+        uid
+        for uid in uids
+        if uid in manager.prepared and manager.prepared[uid].pods - {uid_of(pod)}
+    ]
+    if of_others and not all(uid in manager.prepared for uid in uids):
+        raise NotPreparedError("unable to get claim info")
+    original(pod)
+
+
+@instead(DRAManager.unprepare)
+def unprepares_what_others_use(
+    manager: DRAManager, original: Callable[[str], None], pod_uid: str
+) -> None:
+    """A pod that was refused lets go of the claims that it names as if it had been the last."""
+    pod = manager._cluster.store.by_uid(pod_uid)
+    for _, claim in manager.claims_of(pod) if pod is not None else ():
+        entry = manager.prepared.get(uid_of(claim)) if claim is not None else None
+        if entry is not None and pod_uid not in entry.pods:
+            entry.pods = {pod_uid}
+    original(pod_uid)
+
+
 DEFECTS: Defects = {
     "kubelet-asks-for-each-claim": asks_for_each_claim,
     "kubelet-gives-up-refused-claims": of_each(gives_up_refused),
@@ -150,6 +177,8 @@ DEFECTS: Defects = {
     "kubelet-skips-drivers-for-one-device": skips_for_one_device,
     "kubelet-skips-wildcards-only": skips(only_star),
     "kubelet-starts-with-what-is-prepared": starts_with_what_is_there,
+    "kubelet-stops-at-a-prepared-claim": stops_at_a_prepared_claim,
     "kubelet-takes-missing-claims-for-unneeded": of_each(takes_missing_for_unneeded),
     "kubelet-knows-no-wildcard": skips(no_star),
+    "kubelet-unprepares-for-refused-pods": unprepares_what_others_use,
 }

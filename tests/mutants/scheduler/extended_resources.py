@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kube.observations import CREATES
-from kube.values import Obj
+from kube.values import Obj, Ref
 from kubesim.cluster import Counts
 from kubesim.scheduling.filtering import Filter
 from kubesim.scheduling.nodefit import Misfit
@@ -264,7 +264,52 @@ def forgets(component: str, metric: str, operation: str = "") -> Mutation:
     return mutate
 
 
+def loses_resources(
+    on_delete: Callable[[Obj], set[str]], on_change: Callable[[Obj, Obj], set[str]]
+) -> Mutation:
+    """Return what lets the scheduler forget for ever which class provides a resource.
+
+    Each function returns the resources that are lost when a class goes, or from old to new.
+    """
+
+    def mutation(world: World) -> None:
+        lost: set[str] = set()
+
+        def change(original: Callable[..., Obj], ref: Ref, *args: Any) -> Obj:
+            old = world.api.get(ref, "") if ref.kind == "DeviceClass" else None
+            new = original(ref, *args)
+            if old is not None:
+                lost.update(on_change(old, new))
+            return new
+
+        def delete_stored(original: Callable[..., None], obj: Obj, *args: Any) -> None:
+            if obj["kind"] == "DeviceClass":
+                lost.update(on_delete(obj))
+            original(obj, *args)
+
+        replace(world.api.change, change)
+        replace(world.api.delete_stored, delete_stored)
+        replace(
+            world.scheduler.filter.extended_resources,
+            lambda original: {n: c for n, c in original().items() if n not in lost},
+        )
+
+    return mutation
+
+
+def resources_of(device_class: Obj) -> set[str]:
+    name = device_class["spec"].get("extendedResourceName")
+    return {name} if name else set()
+
+
 DEFECTS: Defects = {
+    "changed-classes-provide-nothing": loses_resources(
+        lambda _: set(), lambda old, new: resources_of(old) & resources_of(new)
+    ),
+    "deleted-classes-take-their-resource-along": loses_resources(resources_of, lambda *_: set()),
+    "renamed-classes-take-their-resource-along": loses_resources(
+        lambda _: set(), lambda old, new: resources_of(old) - resources_of(new)
+    ),
     "extended-claims-are-allocated-apart": apart,
     "extended-claims-are-not-marked": meta(lambda _, meta: meta["annotations"].pop(ANNOTATION)),
     "extended-claims-belong-to-nobody": meta(lambda _, meta: meta.pop("ownerReferences")),
