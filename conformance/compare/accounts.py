@@ -87,13 +87,14 @@ def _is_passing(line: Line) -> bool:
     """Return whether the same has another state, too, on the side that has the line."""
     for pattern in _PASSING:
         if match := pattern.match(line.text):
-            states = {m["state"] for m in map(pattern.match, line.beside) if _is_of(m, match)}
-            return len(states) > 1
+            return len(_list_states(match, line.beside)) > 1
     return False
 
 
-def _is_of(match: re.Match[str] | None, other: re.Match[str]) -> bool:
-    return match is not None and match["subject"] == other["subject"]
+def _list_states(match: re.Match[str], texts: Sequence[str]) -> set[str]:
+    """Return the states that the subject of a line has in lines of the same kind."""
+    matches = filter(None, map(match.re.match, texts))
+    return {other["state"] for other in matches if other["subject"] == match["subject"]}
 
 
 def _is_told_again(line: Line) -> bool:
@@ -101,8 +102,7 @@ def _is_told_again(line: Line) -> bool:
     match = _HEALTH.match(line.text)
     if match is None or match["state"] != ("Healthy" if line.on_target else "Unknown"):
         return False
-    others = [m for m in map(_HEALTH.match, line.opposite) if _is_of(m, match)]
-    return any(m is not None and m["state"] != match["state"] for m in others)
+    return bool(_list_states(match, line.opposite) - {match["state"]})
 
 
 def _is_answered_in_part(line: Line) -> bool:
