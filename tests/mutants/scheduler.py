@@ -15,6 +15,7 @@ from kubesim.scheduling.filtering import SchedulingError
 from kubesim.scheduling.nodefit import Misfit, NodeAllocatable
 from kubesim.store import name_of, uid_of
 from kubesim.world import World
+from reference_allocator.api.limits import RESERVED_FOR_MAX
 from tests.mutants.allocator.inputs import changed, devices
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
@@ -166,6 +167,15 @@ def beyond_the_limit(
         return claim
 
 
+@instead("scheduler.filter.pre_filter")
+def full_claims_fit_nowhere(
+    _: World, original: Callable[..., str | None], claims: Sequence[Obj]
+) -> str | None:
+    """The scheduler counts consumers itself, so that the pod is unschedulable and not in error."""
+    full = any(len(c["status"].get("reservedFor") or ()) >= RESERVED_FOR_MAX for c in claims)
+    return "resourceclaim in use" if full else original(claims)
+
+
 def ignores_node_resources(world: World) -> None:
     replace(world.scheduler.filter, "read_node_allocatable", lambda _: None)
 
@@ -287,6 +297,7 @@ DEFECTS: Defects = {
     "misses-added-slice": sees_only("ResourceSlice", revision_if_changed),
     "misses-release": misses("ResourceClaim", "bound pods"),
     "no-finalizer": no_finalizer,
+    "full-claims-fit-nowhere": full_claims_fit_nowhere,
     "no-sharing": no_sharing,
     "schedules-beyond-the-limit": beyond_the_limit,
     "says-it-in-other-words": says_it_otherwise,
