@@ -87,10 +87,14 @@ def _is_passing(line: Line) -> bool:
     """Return whether the same has another state, too, on the side that has the line."""
     for pattern in _PASSING:
         if match := pattern.match(line.text):
-            matches = filter(None, map(pattern.match, line.beside))
-            states = {m["state"] for m in matches if m["subject"] == match["subject"]}
-            return len(states) > 1
+            return len(_list_states(match, line.beside)) > 1
     return False
+
+
+def _list_states(match: re.Match[str], texts: Sequence[str]) -> set[str]:
+    """Return the states that the subject of a line has in lines of the same kind."""
+    matches = filter(None, map(match.re.match, texts))
+    return {other["state"] for other in matches if other["subject"] == match["subject"]}
 
 
 def _is_told_again(line: Line) -> bool:
@@ -98,8 +102,7 @@ def _is_told_again(line: Line) -> bool:
     match = _HEALTH.match(line.text)
     if match is None or match["state"] != ("Healthy" if line.on_target else "Unknown"):
         return False
-    matches = filter(None, map(_HEALTH.match, line.opposite))
-    return any(m["subject"] == match["subject"] and m["state"] != match["state"] for m in matches)
+    return bool(_list_states(match, line.opposite) - {match["state"]})
 
 
 def _is_answered_in_part(line: Line) -> bool:

@@ -18,6 +18,7 @@ from kubesim.cluster import Cluster, set_condition
 from kubesim.controllers.claims import FINALIZER
 from kubesim.resources import KINDS
 from kubesim.store import clone, name_of, namespace_of, retain_items, uid_of
+from reference_allocator.api.limits import RESERVED_FOR_MAX
 
 COMPONENT: Final = "kube-scheduler"
 SCHEDULER: Final = "default-scheduler"
@@ -232,8 +233,9 @@ class Binder:
             if not pods.is_reserved(new, pod):
                 new["status"].setdefault("reservedFor", []).append(pods.consumer_reference(pod))
 
-        if allocation is None and not pods.is_reserved(claim, pod):
-            # What comes with an allocation was checked when that was found.
+        users = claim["status"].get("reservedFor") or []
+        if len(users) >= RESERVED_FOR_MAX and not pods.is_reserved(claim, pod):
+            # Nothing else that the API server refuses gets here.
             reserved = clone(claim)
             reserve(reserved)
             try:

@@ -90,6 +90,28 @@ def test_expression_that_fails_is_an_error_of_the_scheduler(bare: ReferenceScope
     )
 
 
+@pytest.mark.parametrize(
+    ("deleted", "conditions"),
+    [
+        (kit.claim_ref("c"), []),
+        # A class on its way out is a class (validateDeviceClass looks whether there is one).
+        (Ref(kit.DRA, "DeviceClass", "synthetic"), ["PodScheduled"]),
+    ],
+    ids=["claim", "class"],
+)
+def test_a_pod_whose_claim_is_being_deleted_is_not_looked_at(
+    bare: ReferenceScope, deleted: Ref, conditions: list[str]
+) -> None:
+    hollow(bare, "d0")
+    bare.create(synthetic("c"))
+    bare.patch(deleted, {"metadata": {"finalizers": ["example.com/stays"]}})
+    bare.delete(deleted)
+    bare.create(kit.pod("p", claims={"g": "c"}))
+    status = kit.get(bare, kit.pod_ref("p"))["status"]
+    assert [condition["type"] for condition in status.get("conditions") or ()] == conditions
+    assert len(bare.find(Query("v1", "Event"))) == len(conditions)
+
+
 def fill(scope: ReferenceScope, claim: str) -> None:
     """Let consumers of a kind that nobody knows have a claim as often as it may be had."""
     results = [{"request": "r", "driver": DRIVER, "pool": "node-a", "device": "d0"}]

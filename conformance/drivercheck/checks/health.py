@@ -25,7 +25,13 @@ _HEALTH = (0, 1, 2)
 
 
 def _offered_versions(bench: Bench) -> list[str]:
-    versions = [version for version in bench.driver.info.supported_versions if version in HEALTH]
+    """Return the health services that the driver offers, first the one that a kubelet takes.
+
+    That is the newest, whatever the driver's order is (pickHealthService of
+    pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go); of the DRA services it is the driver's first.
+    Raises NotOfferedError: it offers none.
+    """
+    versions = [version for version in HEALTH if version in bench.driver.info.supported_versions]
     if not versions:
         raise NotOfferedError("the driver does not offer DRAResourceHealth")
     return versions

@@ -10,7 +10,8 @@ from kube.observations import CALLS, OPERATIONS, ListedClaim
 from kube.values import Obj
 from kubesim.cluster import Counts
 from kubesim.nodes.dra_manager import DRAManager, Prepared
-from kubesim.nodes.podstatus import PodResources
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.nodes.podstatus import PodResources, PodRun
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, Original, instead
 from tests.mutants.scheduler.extended_resources import forgets
@@ -131,9 +132,27 @@ def lists_shares_without_ids(
     ]
 
 
+@instead(Kubelet._fail)
+def says_no_reason(
+    _: Kubelet, original: Callable[..., None], run: PodRun, reason: str, message: str
+) -> None:
+    """The event of a refused preparation does not say which claim it is."""
+    original(run, reason, message.partition(": ")[0])
+
+
+@instead(Kubelet._report)
+def containers_say_why(_: Kubelet, original: Callable[[PodRun], None], run: PodRun) -> None:
+    """A container that waits for its devices says so in its state."""
+    if not run.prepared and run.attempts:
+        run.create_problem = "its claims are not prepared"
+    original(run)
+
+
 DEFECTS: Defects = {
     "preparations-count-as-errors": count_success_as_error,
     "unpreparing-is-not-counted": forgets("kubelet", OPERATIONS, "UnprepareResources"),
+    "waiting-containers-say-why": containers_say_why,
+    "kubelet-says-not-which-claim": says_no_reason,
     "claims-stay-in-use-in-metrics": claims_stay_in_use,
     "failed-operations-are-not-counted": counts(is_failure),
     "lists-devices-of-one-driver": lists_some(first_driver),

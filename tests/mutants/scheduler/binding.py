@@ -134,7 +134,8 @@ def unreserving(world: World, change: Callable[..., None]) -> None:
 
 def unreserve_all(_: Obj, claim: Obj, *, users: list[Obj]) -> None:
     assert users
-    claim["status"].pop("reservedFor", None)
+    for field in ("reservedFor", "allocation", "devices"):  # it is free, as nobody has it
+        claim["status"].pop(field, None)
 
 
 def extended_claims_stay(world: World) -> None:

@@ -16,6 +16,7 @@ from kubesim.scheduling.nodefit import Misfit
 from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import name_of, namespace_of, uid_of
 from kubesim.world import World
+from reference_allocator.api.limits import RESERVED_FOR_MAX
 from tests.mutants.allocation.inputs import changed, devices, requests
 from tests.mutants.kubelet.pods import take_any_reservation
 from tests.mutants.replacing import Defects, Mutation, Original, instead, part, replace
@@ -148,6 +149,15 @@ def beyond_the_limit(
         return original(pod, claim, allocation)
     except ApiError:
         return claim
+
+
+@instead(Filter.pre_filter)
+def full_claims_fit_nowhere(
+    _: World, original: Callable[..., str | None], claims: Sequence[Obj]
+) -> str | None:
+    """The scheduler counts consumers itself, so that the pod is unschedulable and not in error."""
+    full = any(len(c["status"].get("reservedFor") or ()) >= RESERVED_FOR_MAX for c in claims)
+    return "resourceclaim in use" if full else original(claims)
 
 
 def takes_on(whom: Callable[[Obj], bool], change: Callable[[Obj], None]) -> Mutation:
@@ -337,6 +347,7 @@ DEFECTS: Defects = {
     "misses-new-class": sees_only("DeviceClass", revision_if_changed),
     "misses-added-slice": sees_only("ResourceSlice", revision_if_changed),
     "misses-release": misses("ResourceClaim", "bound pods"),
+    "full-claims-fit-nowhere": full_claims_fit_nowhere,
     "no-sharing": no_sharing,
     "schedules-beyond-the-limit": beyond_the_limit,
     "says-it-in-other-words": says_it_otherwise,
