@@ -65,9 +65,10 @@ bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
 # Where the machine has no Go of its own, it is there.
 fuzz: export PATH := $(PATH):$(CURDIR)/$(BIN)
 N ?= 2000
-fuzz: $(VENV)/.ready ## N random problems and expressions, ours against upstream's (N=2000)
-	ci/fuzz -n $(N)
-	ci/fuzz-cel $(N)
+MINOR ?= 1.37
+fuzz: $(VENV)/.ready ## N random problems and expressions, ours against upstream's (N=2000 MINOR=1.37)
+	ci/fuzz --kubernetes $(MINOR) -n $(N)
+	ci/fuzz-cel $(N) "" $(MINOR)
 
 gpu-check: $(VENV)/.ready ## The driver on real GPUs, with and without a cluster (Linux, root, an NVIDIA GPU)
 	ci/gpu/check

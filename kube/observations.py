@@ -117,6 +117,21 @@ class ListedClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class DriverCall:
+    """What a node's own driver answered of one claim that its kubelet asked it for.
+
+    Attributes:
+        claim: its name.
+        operation: ``prepare`` or ``unprepare``.
+        error: the driver's words, empty where it succeeded.
+    """
+
+    claim: str
+    operation: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedDevice:
     """A device as a ResourceSlice had it; ``node``: the slice's nodeName, "" of one without."""
 

@@ -13,11 +13,16 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class VirtualClock:
-    """Seconds since `EPOCH`, and the moments at which somebody wants to act."""
+    """Seconds since `EPOCH`, and the moments at which somebody wants to act.
+
+    Attributes:
+        moments_passed: how many of these moments have come.
+    """
 
     def __init__(self, start: float = 0.0) -> None:
         """Begin at ``start`` seconds after `EPOCH`."""
         self.now = start
+        self.moments_passed = 0
         self._due: list[float] = []
 
     def wake_in(self, seconds: float) -> float:
@@ -28,13 +33,19 @@ class VirtualClock:
 
     def next_moment(self) -> float | None:
         """Return the next moment somebody asked for, None when nothing is due."""
-        while self._due and self._due[0] <= self.now:
-            heapq.heappop(self._due)
+        self._drop_past_moments()
         return self._due[0] if self._due else None
 
     def advance(self, moment: float) -> None:
         """Let time pass until ``moment``; never goes back."""
         self.now = max(self.now, moment)
+        self._drop_past_moments()
+
+    def _drop_past_moments(self) -> None:
+        # Several may ask for one moment, and time may jump over it: it is due once.
+        while self._due and self._due[0] <= self.now:
+            heapq.heappop(self._due)
+            self.moments_passed += 1
 
     @staticmethod
     def seconds_of(timestamp: str) -> float:

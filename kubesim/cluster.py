@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kube.observations import CREATES, Sample
+from kube.observations import CREATES, DriverCall, Sample
 from kube.values import Obj
 from kubesim import pods
 from kubesim.clock import VirtualClock
@@ -74,6 +74,7 @@ class Cluster:
         features: what the allocator may use, from the Kubernetes version and gates.
         minor: of Kubernetes, for example ``1.37``.
         log: namespace and line of what happened lately, for diagnostics.
+        driver_calls: namespace and call, of nodes' own drivers lately.
     """
 
     clock: VirtualClock
@@ -84,6 +85,9 @@ class Cluster:
     minor: str
     counts: Counts = field(default_factory=Counts)
     log: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_LOG_LINES))
+    driver_calls: deque[tuple[str, DriverCall]] = field(
+        default_factory=lambda: deque(maxlen=_LOG_LINES)
+    )
 
     def list_slices(self) -> list[Obj]:
         """Return all ResourceSlices, with the taints of DeviceTaintRules if there are any.

@@ -131,7 +131,9 @@ class Components:
         if role == "kubelet":
             kubelet.stop()
         elif role == "driver":
-            if not self.has_registered_instance(name):
+            if self.has_registered_instance(name):
+                kubelet.lose_health_stream()
+            else:
                 kubelet.stop_driver()
         elif role == OTHER_DRIVER:
             kubelet.stop_driver(role)

@@ -213,6 +213,7 @@ class Store:
         """
         kind = KINDS[new["kind"]]
         old = self._objects[kind.name][namespace_of(new), name_of(new)]
+        # Like etcd3's GuaranteedUpdate: what changes nothing has no revision and no event.
         if new == old:
             return old
         meta = new["metadata"]
@@ -241,6 +242,7 @@ class Store:
             del self._by_uid[uid_of(removed)]
             self.revision += 1
             self._changed[kind] = self.revision
+            # As etcd3's watcher: a deletion's event has the version of the deletion.
             version = {"resourceVersion": str(self.revision)}
             last_state = {**removed, "metadata": {**removed["metadata"], **version}}
             self._notify_listeners("DELETED", last_state)

@@ -44,14 +44,14 @@ KUBERNETES: Final = "1.37.1"
 """The version whose rules apply where none is named."""
 
 _MAX_ROUNDS: Final = 1000
-_NEVER: Final = (-1.0, -1)
+_NEVER: Final = (-1, -1)
 
 
 class Controller(Protocol):
     """A part of the control plane, or a kubelet; it keeps nothing that could not be lost."""
 
     watches: frozenset[str]
-    """Kinds whose changes may give it work; it also runs whenever time has passed."""
+    """Kinds whose changes may give it work; it also runs when a moment comes that any asked for."""
 
     def sync(self) -> None:
         """Bring the cluster closer to what is wanted. Called again until nothing changes."""
@@ -63,14 +63,14 @@ class Part:
     """Something that takes turns.
 
     ``component``: whose process it is part of; empty: nobody stops it. ``last_relevant_change``:
-    moment and revision of the last change that concerned it; ``last_checked_change``: of the last
-    change of all.
+    moments that had come and revision at the last change that concerned it;
+    ``last_checked_change``: the same at the last change of all.
     """
 
     component: str
     controller: Controller
-    last_relevant_change: tuple[float, int] = _NEVER
-    last_checked_change: tuple[float, int] = _NEVER
+    last_relevant_change: tuple[int, int] = _NEVER
+    last_checked_change: tuple[int, int] = _NEVER
 
 
 class World:
@@ -207,10 +207,12 @@ class World:
         for _ in range(_MAX_ROUNDS):
             worked = False
             for part in running:
-                present = self.clock.now, self.cluster.store.revision
+                # Nothing has happened since it looked: it would do the same, which was nothing.
+                present = self.clock.moments_passed, self.cluster.store.revision
                 if part.last_checked_change == present:
                     continue
                 part.last_checked_change = present
+                # A change of kinds that it does not watch is none for it.
                 newest = self._newest(part)
                 if part.last_relevant_change != newest:
                     part.last_relevant_change = newest
@@ -233,9 +235,13 @@ class World:
         self.settle()
         return True
 
-    def _newest(self, part: Part) -> tuple[float, int]:
-        """Return the present moment and the revision of the last change that concerns a part."""
-        return self.clock.now, max(
+    def _newest(self, part: Part) -> tuple[int, int]:
+        """Return how many moments have come, and the last revision that concerns a part.
+
+        That time has passed gives no work to anybody who did not ask for a moment of it. In real
+        time it passes with every request.
+        """
+        return self.clock.moments_passed, max(
             map(self.cluster.store.revision_of_kind, part.controller.watches)
         )
 
@@ -248,7 +254,20 @@ class World:
         """Let the driver of a kubelet's node find a device healthy or not."""
         assert kubelet.driver is not None
         kubelet.driver.set_health(device, health)
+        kubelet.dra_manager.unheard_until.pop(kubelet.driver.name, None)
         self._look_again()
+
+    def await_health(self) -> None:
+        """Let time pass until every driver has told the health of its devices again."""
+        moments = [
+            moment
+            for kubelet in self.kubelets
+            for moment in kubelet.dra_manager.unheard_until.values()
+        ]
+        limit = max(moments, default=self.clock.now)
+        while self.advance(limit):
+            pass
+        self.settle()
 
     def _look_again(self) -> None:
         """Let all look again: one was started, reaches the API server again or heard news."""
@@ -256,6 +275,7 @@ class World:
             self._publish(kubelet.driver, kubelet.node, "driver", self.publisher)
             self._publish(kubelet.other, kubelet.node, OTHER_DRIVER, self.other_publisher)
         for part in self._parts:
+            # Nothing changed in the store, and yet each may decide otherwise now.
             part.last_relevant_change = part.last_checked_change = _NEVER
         self.settle()
 

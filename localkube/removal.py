@@ -58,6 +58,7 @@ def remove_cluster(layout: Layout, progress: Progress, *, keep_logs: bool) -> No
         network.remove_interfaces(layout)
         remaining += [f"network interface {name}" for name in network.list_interfaces(layout)]
         remaining += [f"control group {path}" for path in _remove_cgroups(layout)]
+    # Records last: the next `down` finds by them what still runs.
     if not remaining:
         remaining += _remove_files(layout, keep_logs)
     if remaining:

@@ -74,8 +74,10 @@ class Start:
             kubelet_version=options.node_kubernetes,
             next_binaries=self._binaries.next,
         )
+        # Before anything runs: by this record a start that is killed half way can be removed.
         write_state(layout, state)
         if owner is not None:
+            # Before the first component, so that none can outlive this program unseen.
             self._processes.start(reaper_spec(layout, owner.pid))
         write_credentials(layout, state)
         servers.write_scheduler_config(layout)
@@ -85,6 +87,7 @@ class Start:
         try:
             runtimes = self._start_runtimes(pool, state, components)
             state = self._start_control_plane(pool, cluster, components)
+            # Not earlier: containerd and its images get ready beside the control plane.
             for future in runtimes:
                 future.result()
             self._start_kubelets(pool, state, components)
@@ -107,6 +110,7 @@ class Start:
         components.launch(servers.etcd_spec(layout, binaries, state.ports))
         self._progress("starting kube-apiserver")
         components.launch(servers.apiserver_spec(layout, binaries, state))
+        # The controller manager has flags that depend on it (`controller_manager_spec`).
         document = cluster.api.get("/version")
         version = "" if document is None else str(document["gitVersion"])
         state = dataclasses.replace(state, kubernetes_version=version)

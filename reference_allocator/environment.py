@@ -16,6 +16,7 @@ from reference_allocator.gates import MINORS, nearest_minor
 
 _LISTS_SINCE: Final = "1.36"
 _DERIVED_SINCE: Final = "1.37"
+_WHEN_ASKED_SINCE: Final = "1.38"
 
 
 def selector_environment(features: Features, kubernetes: str) -> CelFeatures:
@@ -32,8 +33,11 @@ def convert_device(environment: CelFeatures, driver: str, device: Mapping[str, A
     """Convert a v1 Device to what the selectors of an environment see.
 
     Lists are values since 1.36, where they have a gate of their own.
-    Raises CelRuntimeError: an attribute has no usable value; every expression fails then.
+    Raises CelRuntimeError: an attribute has no usable value; every expression fails then, until
+    1.37. Since 1.38 only an expression that asks for the attribute does.
     """
+    if MINORS.index(environment.kubernetes) >= MINORS.index(_WHEN_ASKED_SINCE):
+        return CelDevice.from_api(driver, device, when_asked=True)
     minor = MINORS.index(environment.kubernetes) - MINORS.index(_LISTS_SINCE)
     lists = minor > 0 or (minor == 0 and environment.list_type_attributes)
     return CelDevice.from_api(driver, device, lists=lists)

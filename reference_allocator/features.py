@@ -46,6 +46,16 @@ class Features:
     derived_attributes: bool = False
     compatibility_groups: bool = False
 
+    @property
+    def are_stable(self) -> bool:
+        """Return whether upstream's stable implementation has all of them, in 1.38."""
+        return not (
+            self.list_type_attributes
+            or self.optional_node_operations
+            or self.derived_attributes
+            or self.compatibility_groups
+        )
+
     @classmethod
     def all(cls) -> Features:
         """Return features that are all on."""

@@ -6,8 +6,9 @@ minor (the versioned specs of each gate). A gate that is absent from a minor is 
 binaries.
 
 The rules were read in structured/internal/stable/ of k8s.io/dynamic-resource-allocation v0.34.4,
-v0.35.4, v0.36.3 and v0.37.1; the other two implementations of each minor agree. Only what a correct
-cluster shows in claims is here; how an error about an invalid pool is worded is not.
+v0.35.4, v0.36.3, v0.37.1 and v0.38.0-beta.0; the other two implementations of each minor agree.
+Only what a correct cluster shows in claims is here; how an error about an invalid pool is worded is
+not.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from typing import Final, Literal
 
 Stage = Literal["Alpha", "Beta", "GA"]
 
-MINORS: Final = ("1.34", "1.35", "1.36", "1.37")
+MINORS: Final = ("1.34", "1.35", "1.36", "1.37", "1.38")
 """The Kubernetes minors that the table knows, oldest first."""
+
+LATEST: Final = "1.37"
+"""The latest minor that is released: what is meant where no version is named. The rules of later
+ones in `MINORS` are those of a pre-release, and may change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,41 +38,47 @@ class Gate:
     default: bool
     locked: bool = False
     """The gate cannot be changed from its default."""
+    removed: bool = False
+    """No binary knows the gate any more, and what it guarded is always on."""
 
 
-# One column per entry of MINORS; A/B/G is the stage, + or - the default, ! locked, "" absent.
-_TABLE: Final[Mapping[str, tuple[str, str, str, str]]] = {
-    "DynamicResourceAllocation": ("G+", "G+", "G+", "G+!"),
-    "DRAAdminAccess": ("B+", "B+", "G+", "G+!"),
-    "DRAConsumableCapacity": ("A-", "A-", "B+", "B+"),
-    "DRADerivedAttributes": ("", "", "", "A-"),
-    "DRADeviceBindingConditions": ("A-", "A-", "B+", "B+"),
-    "DRADeviceCompatibilityGroups": ("", "", "", "A-"),
-    "DRADeviceTaintRules": ("", "A-", "B-", "G+"),
-    "DRADeviceTaints": ("A-", "A-", "B+", "G+"),
-    "DRAExtendedResource": ("A-", "A-", "B+", "G+!"),
-    # Beta and on, but only where the minimum compatibility version is 1.37 too; a 1.37 binary
-    # emulates 1.36 compatibility by default, and then it is off (MinCompatibilityVersion).
-    "DRAFractionalCapacityRange": ("", "", "", "B-"),
-    "DRAListTypeAttributes": ("", "", "A-", "A-"),
-    "DRANodeAllocatableResources": ("", "", "A-", "A-"),
-    "DRAOptionalNodeOperations": ("", "", "", "A-"),
-    "DRAPartitionableDevices": ("A-", "A-", "B+", "B+"),
-    "DRAPartitionableDevicesType": ("", "", "", "A-"),
-    "DRAPrioritizedList": ("B+", "B+", "G+", "G+!"),
-    "DRAResourceClaimDeviceStatus": ("B+", "B+", "B+", "G+!"),
-    "DRAResourceClaimGranularStatusAuthorization": ("", "", "B+", "B+"),
-    "DRAResourcePoolStatus": ("", "", "A-", "A-"),
-    "DRASchedulerFilterTimeout": ("B+", "B+", "B+", "B+"),
-    "DRAWorkloadResourceClaims": ("", "", "A-", "B-"),
-    "ResourceHealthStatus": ("A-", "A-", "B+", "B+"),
-    "ResourceHealthStatusMessage": ("", "", "B+", "B+"),
-    "KubeletPodResourcesDynamicResources": ("B+", "B+", "G+", "G+!"),
-    "GenericWorkload": ("", "A-", "A-", "B-"),
-    "NodeDeclaredFeatures": ("", "A-", "B+", "G+!"),
+# One column per entry of MINORS; A/B/G is the stage, + or - the default, ! locked, "" not there,
+# "=" not there any more, because what it guarded is always on.
+_TABLE: Final[Mapping[str, tuple[str, str, str, str, str]]] = {
+    "DynamicResourceAllocation": ("G+", "G+", "G+", "G+!", "="),
+    "DRAAdminAccess": ("B+", "B+", "G+", "G+!", "G+!"),
+    "DRAConsumableCapacity": ("A-", "A-", "B+", "B+", "G+"),
+    "DRADerivedAttributes": ("", "", "", "A-", "A-"),
+    "DRADeviceBindingConditions": ("A-", "A-", "B+", "B+", "G+!"),
+    "DRADeviceCompatibilityGroups": ("", "", "", "A-", "A-"),
+    "DRADeviceTaintRules": ("", "A-", "B-", "G+", "G+!"),
+    "DRADeviceTaints": ("A-", "A-", "B+", "G+", "G+!"),
+    "DRAExtendedResource": ("A-", "A-", "B+", "G+!", "G+!"),
+    # In 1.37 beta and on, but only where the minimum compatibility version is 1.37 too; a binary of
+    # 1.37 emulates 1.36 compatibility by default, and then it is off (MinCompatibilityVersion).
+    "DRAFractionalCapacityRange": ("", "", "", "B-", "G+"),
+    "DRAListTypeAttributes": ("", "", "A-", "A-", "A-"),
+    "DRANodeAllocatableResources": ("", "", "A-", "A-", "A-"),
+    "DRAOptionalNodeOperations": ("", "", "", "A-", "A-"),
+    "DRAPartitionableDevices": ("A-", "A-", "B+", "B+", "G+!"),
+    "DRAPartitionableDevicesType": ("", "", "", "A-", "A-"),
+    "DRAPrioritizedList": ("B+", "B+", "G+", "G+!", "G+!"),
+    "DRAResourceClaimDeviceStatus": ("B+", "B+", "B+", "G+!", "G+!"),
+    "DRAResourceClaimGranularStatusAuthorization": ("", "", "B+", "B+", "B+"),
+    "DRAResourcePoolStatus": ("", "", "A-", "A-", "A-"),
+    "DRASchedulerFilterTimeout": ("B+", "B+", "B+", "B+", "B+"),
+    "DRAWorkloadResourceClaims": ("", "", "A-", "B-", "B-"),
+    "ResourceHealthStatus": ("A-", "A-", "B+", "B+", "B+"),
+    "ResourceHealthStatusMessage": ("", "", "B+", "B+", "B+"),
+    "KubeletPodResourcesDynamicResources": ("B+", "B+", "G+", "G+!", "G+!"),
+    "GenericWorkload": ("", "A-", "A-", "B-", "B-"),
+    "NodeDeclaredFeatures": ("", "A-", "B+", "G+!", "G+!"),
+    "SchedulerPreQueueingHints": ("", "", "", "A-", "B+"),
 }
 
-# defaultKubernetesFeatureGateDependencies of 1.37; those on DynamicResourceAllocation are left out.
+# defaultKubernetesFeatureGateDependencies, which 1.35 brought, for the gates that a minor has;
+# those on DynamicResourceAllocation, which went with it in 1.38, are left out.
+_DEPENDENCIES_SINCE: Final = "1.35"
 _DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = {
     "DRADeviceBindingConditions": ("DRAResourceClaimDeviceStatus",),
     "DRADeviceCompatibilityGroups": ("DRAPartitionableDevices",),
@@ -102,13 +113,30 @@ def nearest_minor(version: str) -> str:
     """Return the minor of `MINORS` that is nearest to a Kubernetes version.
 
     For callers that need an answer about any cluster: the oldest minor for older versions, the
-    latest for newer ones and for a text that is no version.
+    newest for newer ones, and `LATEST` for a text that is no version.
     """
     try:
         major_minor = _major_minor(version)
     except ValueError:
-        return MINORS[-1]
+        return LATEST
     return next((minor for minor in MINORS if _major_minor(minor) >= major_minor), MINORS[-1])
+
+
+def describe_rules(version: str) -> dict[str, str]:
+    """Return {"rules": by which rules a version is judged}; {} where they are those of its release.
+
+    For what a run says of the versions that it met.
+    """
+    nearest = nearest_minor(version)
+    try:
+        known = _major_minor(version) == _major_minor(nearest)
+    except ValueError:
+        known = False
+    if not known:
+        return {"rules": f"those of Kubernetes {nearest}, the nearest minor that is known"}
+    if MINORS.index(nearest) > MINORS.index(LATEST):
+        return {"rules": f"those of a pre-release of Kubernetes {nearest}"}
+    return {}
 
 
 def _major_minor(version: str) -> tuple[int, int]:
@@ -119,13 +147,18 @@ def _major_minor(version: str) -> tuple[int, int]:
 def gates_for_version(version: str) -> Mapping[str, Gate]:
     """Return the DRA gates of a Kubernetes version: gate name -> `Gate`.
 
+    Those that were removed because they are always on are among them: whoever asks what a cluster
+    does finds them on.
+
     Raises ValueError: see `minor_of`.
     """
     column = MINORS.index(minor_of(version))
     gates: dict[str, Gate] = {}
     for name, cells in _TABLE.items():
         cell = cells[column]
-        if cell:
+        if cell == "=":
+            gates[name] = Gate(name, "GA", default=True, locked=True, removed=True)
+        elif cell:
             gates[name] = Gate(name, _STAGES[cell[0]], cell[1] == "+", cell.endswith("!"))
     return MappingProxyType(gates)
 
@@ -181,6 +214,15 @@ def list_fixed_gates(version: str) -> dict[str, bool]:
     return {**dict.fromkeys(_TABLE.keys() - gates.keys(), False), **locked}
 
 
+def known_to_binaries(version: str) -> frozenset[str]:
+    """Return the gates that binaries of a Kubernetes version take; they refuse any other.
+
+    Raises ValueError: see `minor_of`.
+    """
+    gates = gates_for_version(version).values()
+    return frozenset(gate.name for gate in gates if not gate.removed)
+
+
 def list_dependencies(gate: str) -> tuple[str, ...]:
     """Return the gates that a gate depends on; () where there are none."""
     return _DEPENDENCIES.get(gate, ())
@@ -207,17 +249,22 @@ def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
                 else f"it has {', '.join(sorted(gates_of_minor))}"
             )
             raise ValueError(f"Kubernetes {minor} has no DRA feature gate {name}; {hint}")
+        if gate.removed:
+            raise ValueError(
+                f"Kubernetes {minor} has no feature gate {name} any more, what it guarded is "
+                "always on; leave it out"
+            )
         if gate.locked and value != gate.default:
             raise ValueError(
                 f"the feature gate {name} cannot be {str(value).lower()} in Kubernetes {minor}: "
                 f"it is locked to {str(gate.default).lower()}"
             )
-    if minor != MINORS[-1]:
+    if MINORS.index(minor) < MINORS.index(_DEPENDENCIES_SINCE):
         return
     enabled = {name: gate.default for name, gate in gates_of_minor.items()} | dict(chosen)
     for name, needed in _DEPENDENCIES.items():
-        missing = [other for other in needed if not enabled[other]]
-        if enabled[name] and missing and not chosen.keys().isdisjoint({name, *missing}):
+        missing = [other for other in needed if not enabled.get(other)]
+        if enabled.get(name) and missing and not chosen.keys().isdisjoint({name, *missing}):
             raise ValueError(
                 f"the feature gate {name} is on and depends on {missing[0]}, which is off; set "
                 f"{name}=false or {missing[0]}=true"
@@ -238,11 +285,26 @@ class MinorRules:
         slices_in_any_order: whether the slices of a pool are tried as the lister happens to give
             them, so that a search may or may not meet a device on which a selector fails; until
             1.34 (GatherPools in pools_stable.go).
+        reads_inner_types: whether the allocator reads slices as types of its own, so that a
+            capacity has its bare and its full name, versions are compared without their build
+            metadata, and a value that cannot be read fails only who compares it; since 1.38
+            (conversion.go in k8s.io/dynamic-resource-allocation/api, consumable_capacity.go,
+            constraint.go).
+        fails_all_on_node: whether a pool of which not all devices are known fails a request for all
+            of them on this node only; since 1.38 (validateDeviceRequest).
+        refuses_negative_requests: whether a negative amount is an error though a policy would round
+            it up; since 1.38 (calculateConsumedCapacity).
+        shares_keep_device: whether nobody gets a device for himself that is not for several claims
+            any more while somebody has a share of it; since 1.38 (allocateDevice).
     """
 
     uses_incomplete_pools: bool = False
     config_names_requests: bool = False
     slices_in_any_order: bool = False
+    reads_inner_types: bool = False
+    fails_all_on_node: bool = False
+    refuses_negative_requests: bool = False
+    shares_keep_device: bool = False
 
     @classmethod
     def for_version(cls, kubernetes: str) -> MinorRules:
@@ -252,4 +314,8 @@ class MinorRules:
             uses_incomplete_pools=minor <= MINORS.index("1.34"),
             config_names_requests=minor <= MINORS.index("1.36"),
             slices_in_any_order=minor <= MINORS.index("1.34"),
+            reads_inner_types=minor >= MINORS.index("1.38"),
+            fails_all_on_node=minor >= MINORS.index("1.38"),
+            refuses_negative_requests=minor >= MINORS.index("1.38"),
+            shares_keep_device=minor >= MINORS.index("1.38"),
         )

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reference_allocator.api import AllocatedDevice, DeviceClass, ResourceClaim, ResourceSlice
+from reference_allocator.api.claims import AllocatedClaim
 from reference_allocator.api.reading import read_all
 from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.cluster.views import Views
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
-from reference_allocator.gates import MINORS, MinorRules
+from reference_allocator.gates import LATEST, MinorRules
 from reference_allocator.matching.selectors import Selectors
 from reference_allocator.matching.validate import Validator
 
@@ -54,15 +55,15 @@ class Index:
         device_classes: Sequence[Object | DeviceClass] = (),
         allocated: Sequence[Object | ResourceClaim] = (),
         *,
-        kubernetes: str = MINORS[-1],
+        kubernetes: str = LATEST,
     ) -> None:
         read_slices = read_all(slices, ResourceSlice.from_dict, "slices")
         classes = read_all(device_classes, DeviceClass.from_dict, "deviceClasses")
-        claims = read_all(allocated, ResourceClaim.from_dict, "allocated")
+        claims = read_all(allocated, AllocatedClaim.read, "allocated")
         self.features = features
         self.rules = MinorRules.for_version(kubernetes)
         self.selectors = Selectors(selector_environment(features, kubernetes))
-        self._state = AllocatedState(features)
+        self._state = AllocatedState(features, self.rules)
         self.views = Views(read_slices, features, self._state, self.rules)
         self._classes = {item.name: item for item in classes}
         self.validator = Validator(features, self._classes)
@@ -117,7 +118,7 @@ class Index:
         self.validator.forget()
         return self._classes.pop(name, None) is not None
 
-    def _add_claim(self, claim: ResourceClaim) -> None:
+    def _add_claim(self, claim: AllocatedClaim | ResourceClaim) -> None:
         if claim.results:
             self._state.add(claim.results)
             self._claims.setdefault((claim.namespace, claim.name), []).append(claim.results)

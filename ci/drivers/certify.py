@@ -32,10 +32,7 @@ HERE: Final = ROOT / "ci/drivers"
 OUT: Final = ROOT / "build/drivers"
 PROGRAMS: Final = OUT / "bin"
 SUITE: Final = str(Path(sys.executable).with_name("dra-conformance"))
-STAGES: Final = {
-    "core": ("--level", "core"),
-    "node": ("--level", "extended", "--tier", "node"),
-}
+STAGES: Final = {"core": ("--level", "core"), "node": ("--level", "extended", "--tier", "node")}
 """The runs, each on a local cluster of its own: what one does to a driver stays there."""
 
 _SECONDS: Final = 3600  # for the longest stage, extended with faults on two busy cores

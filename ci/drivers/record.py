@@ -92,13 +92,7 @@ def _short(message: str) -> str:
     return one_line(_UUID.sub("<uid>", message), _MESSAGE)
 
 
-def keep(
-    file: Path,
-    record: Mapping[str, Any],
-    stages: Sequence[str],
-    *,
-    as_recorded: bool,
-) -> int:
+def keep(file: Path, record: Mapping[str, Any], stages: Sequence[str], *, as_recorded: bool) -> int:
     """Write a record, or compare it with the one that is there; the exit code."""
     if as_recorded:
         old = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}

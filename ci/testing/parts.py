@@ -13,7 +13,9 @@ FUZZ_SEED: Final = "20261121"
 """The same problems each time, so that a change is to blame; a workflow asks new ones nightly."""
 
 _REAL: Final = "(needs_root or needs_go or needs_kind)"
-_UNIT: Final = "not needs_root and not needs_go and not needs_kind and not needs_node"
+_UNIT: Final = (
+    "not needs_root and not needs_go and not needs_kind and not needs_node and not needs_clients"
+)
 
 _WORKERS: Final = str(len(os.sched_getaffinity(0)) + 1)
 """One more than processors: a third of the tests' time is waiting for processes."""
@@ -141,6 +143,15 @@ def _everything() -> Iterator[Part]:
         optional=True,
     )
     yield Part(
+        "clients",
+        "everything",
+        "that kubectl, client-go, envtest and Python's clients work with the served API server",
+        (pytest("clients", "tests/kubesim/front/test_clients.py", "-m", "needs_clients"),),
+        seconds=300,
+        paths=_paths("kubesim/front/* kubesim/apiserver/* kubesim/store.py ci/clients/*"),
+        missing=_lacking("fuzz"),
+    )
+    yield Part(
         "site",
         "everything",
         "that the site is built, no link in it leads nowhere, and README's numbers are true",
@@ -214,7 +225,7 @@ def _everything() -> Iterator[Part]:
         paths=_paths(
             "localkube/* conformance/targets/cluster/* kube/* "
             "nvml_driver/* reference_allocator/cel/environment/* reference_allocator/data/* "
-            "ci/api-client/* ci/deploy/* ci/gpu/* ci/job/* ci/local-cluster/* ci/rbac/* "
+            "ci/deploy/* ci/gpu/* ci/job/* ci/local-cluster/* ci/rbac/* "
             "ci/test-driver/* scenarios/drivers/* "
             "tests/mutants/real* tests/*/test_real_* tests/localkube/*"
         ),

@@ -13,12 +13,7 @@ from typing import Literal
 from conformance import __version__
 from conformance.certify.contradictions import Discrepancy, EvidenceError, find_contradictions
 from conformance.certify.driverchecked import DriverChecked, find_misfits, summarize_driver_check
-from conformance.certify.model import (
-    ConformanceReport,
-    DriverCheckSummary,
-    MetIssue,
-    ProfileResult,
-)
+from conformance.certify.model import ConformanceReport, DriverCheckSummary, MetIssue, ProfileResult
 from conformance.certify.profiles import Profile
 from conformance.certify.shown import claimed_features, count_inventory, feature_results
 from conformance.certify.values import (
@@ -33,11 +28,7 @@ from conformance.certify.values import (
     Suite,
     UsedProfile,
 )
-from conformance.compare.conclude import (
-    conclude,
-    excused_scenarios,
-    explain_uncertified,
-)
+from conformance.compare.conclude import conclude, excused_scenarios, explain_uncertified
 from conformance.engine.requirements import is_in
 from conformance.results.events.result import RunResult
 from conformance.results.events.run import RunStarted
@@ -192,9 +183,7 @@ def build_profile_result(
     not_selected = sorted(scenario_ids - {item.id for item in restricted.run.planned})
     strict = profile.skips == "partial"
     conclusion = conclude(
-        restricted,
-        skipped=skipped if strict else (),
-        not_selected=not_selected if strict else (),
+        restricted, skipped=skipped if strict else (), not_selected=not_selected if strict else ()
     )
     unproven = sorted(
         item.id

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.cli.output import print_progress, write_named
 from conformance.targets.opening.options import TargetOptions
-from kube.base.errors import UsageError
+from kube.base.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from conformance.compare.explain import ExplanationTrace, PendingExplanation
 
 CLUSTER_FIELDS = ("cluster", "kubeconfig", "context", "name")
 """The fields of TargetOptions by which a command that only reads names its cluster."""
+
+_PROGRESS = 16 << 20
 
 HOW_TO_NAME = "--cluster kubeconfig --context NAME, --cluster kind or --cluster local"
 
@@ -32,6 +36,46 @@ def take_snapshot(options: TargetOptions) -> dict[str, Any]:
     require_cluster(options)
     with open_api(options) as api:
         return capture(api, lambda line: print_progress(f"warning: {line}"))
+
+
+class GivenFiles:
+    """Reads what a command is given of a cluster, and tells what could not be read.
+
+    Attributes:
+        is_complete: whether all of it could be read.
+    """
+
+    def __init__(self) -> None:
+        self.is_complete = True
+        self._shown = 0
+
+    def read(self, path: Path) -> dict[str, Any]:
+        """Return a snapshot's or a decision's document. Raises UsageError: none can be made."""
+        from conformance.compare.dumps import read_dump
+
+        # What is read stays until the end: to look through it for cycles again and again takes a
+        # quarter of the time, and finds none.
+        gc.set_threshold(200_000, 20, 100)
+        return read_dump(
+            path,
+            self._report_unread,
+            lambda text: print_progress(f"warning: {text}"),
+            self._show_progress,
+        )
+
+    def conclude(self, code: ExitCode) -> ExitCode:
+        """Return a command's exit code: what could not be read is never called right."""
+        right = code == ExitCode.CONFORMANT and not self.is_complete
+        return ExitCode.INCONCLUSIVE if right else code
+
+    def _report_unread(self, problem: str) -> None:
+        self.is_complete = False
+        print_progress(f"not read: {problem}")
+
+    def _show_progress(self, size: int) -> None:
+        if size - self._shown >= _PROGRESS and sys.stderr.isatty():
+            print_progress(f"{size >> 20} MiB read")
+            self._shown = size
 
 
 def require_cluster(options: TargetOptions) -> None:

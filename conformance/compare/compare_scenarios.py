@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from conformance.compare.accounts import compare_accounts
 from conformance.compare.demands import list_unrecorded
 from conformance.compare.evidence import full_name
 from conformance.compare.judging import judge, judge_undecided
@@ -60,8 +61,12 @@ def compare_scenario(
     except ConformanceError as error:
         problems.append(f"what it must have recorded is not known: {error}")
     differing: tuple[Difference, ...] = ()
+    explained: Mapping[str, int] = {}
     if reference is not None:
         differing = compare_observations(target, reference)
+        if _have_the_same_outcome(target, reference):
+            said, explained = compare_accounts(target.account, reference.account)
+            differing = (*differing, *said)[:MAX_DIFFERENCES]
         if _was_observed(target) and reference.outcome in (Outcome.FAILED, Outcome.ERROR):
             problems.append(f"the reference itself {_describe_ending(reference)}")
     return ScenarioCompared(
@@ -69,7 +74,13 @@ def compare_scenario(
         judgements=tuple(judgements),
         differences=differing,
         problems=tuple(problems),
+        explained=explained,
     )
+
+
+def _have_the_same_outcome(target: ScenarioFinished, reference: ScenarioFinished) -> bool:
+    """Return whether both went the same way; else all that was said after the fork may differ."""
+    return _was_observed(target) and target.outcome is reference.outcome
 
 
 def _describe_ending(event: ScenarioFinished) -> str:

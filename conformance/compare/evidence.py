@@ -8,7 +8,8 @@ and memory are not in it: where devices provide them, the pod's condition is bel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kube.base.errors import UsageError
@@ -162,7 +163,10 @@ def name_of(obj: Object) -> str:
 
 def key_of(obj: Object) -> tuple[str, str]:
     """Return namespace and name of an object, empty where it has none."""
-    return str(mapping_field(obj, "metadata").get("namespace", "")), name_of(obj)
+    metadata = obj.get("metadata")
+    if metadata.__class__ is not dict and not isinstance(metadata, Mapping):
+        return "", ""  # asking for the class first, because asking for the abstract one is slow
+    return str(metadata.get("namespace", "")), str(metadata.get("name", ""))
 
 
 def full_name(obj: Object) -> str:
@@ -199,21 +203,6 @@ def find_obstacle(
     return problem
 
 
-def selectors_of(pod: Object, snapshot: Snapshot) -> list[NodeSelector]:
-    """Return what a node must match because of the claims that the pod has been given already."""
-    namespace = key_of(pod)[0]
-    names = {(namespace, name) for name in claim_names(pod)}
-    selectors = []
-    for claim in snapshot.allocated:
-        if key_of(claim) in names:
-            status = read_child(claim, "status", expect_object) or {}
-            allocation = read_child(status, "allocation", expect_object) or {}
-            selector = read_child(allocation, "nodeSelector", NodeSelector.from_dict)
-            if selector is not None:
-                selectors.append(selector)
-    return selectors
-
-
 def claim_names(pod: Object) -> Iterator[str]:
     """Yield the names of a pod's ResourceClaims: named by it, or made for it."""
     spec, status = (
@@ -230,3 +219,42 @@ def claim_names(pod: Object) -> Iterator[str]:
         name = read_string(entry, "resourceClaimName")
         if name:
             yield name
+
+
+def node_selector_of(claim: Object) -> NodeSelector | None:
+    """Return what a node must match because of the devices that a claim has."""
+    status = read_child(claim, "status", expect_object) or {}
+    allocation = read_child(status, "allocation", expect_object) or {}
+    return read_child(allocation, "nodeSelector", NodeSelector.from_dict)
+
+
+def selectors_of(pod: Object, snapshot: Snapshot) -> list[NodeSelector]:
+    """Return what a node must match because of the claims that the pod has been given already."""
+    namespace = key_of(pod)[0]
+    keys = {(namespace, name) for name in claim_names(pod)}
+    held = (node_selector_of(claim) for claim in snapshot.allocated if key_of(claim) in keys)
+    return [selector for selector in held if selector is not None]
+
+
+def find_closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is meant: one like it, or the only one that it is a part of."""
+    # Imported here: it has pydantic by it, and only a name that is not there needs it.
+    from conformance.scenario.documents.validate import find_nearest
+
+    names = set(known)
+    whole = [item for item in sorted(names) if _is_part(name, item) or _is_part(item, name)]
+    return find_nearest(name, names) or (whole[0] if len(whole) == 1 else None)
+
+
+def _is_part(short: str, long: str) -> bool:
+    """Return whether a name is a part of a qualified one, as ``gpu`` is of ``gpu.example.com``."""
+    return short.casefold() in re.split("[./]", long.casefold())
+
+
+def named_classes(claim: Object) -> Iterator[str]:
+    """Yield the DeviceClasses that the requests of a claim name."""
+    devices = mapping_field(mapping_field(claim, "spec"), "devices")
+    for request in devices.get("requests") or ():
+        for body in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if body and body.get("deviceClassName"):
+                yield str(body["deviceClassName"])

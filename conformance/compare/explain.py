@@ -7,27 +7,29 @@ holds them; and the smallest change with which it finds devices.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from conformance.compare.case import Case, consumers_of, explain_case, take_back_claim
+from conformance.compare.dumps import read_dump
 from conformance.compare.evidence import (
+    Obj,
     Object,
     ask_reference,
-    find_obstacle,
     full_name,
+    key_of,
+    mapping_field,
     name_of,
-    selectors_of,
 )
 from conformance.compare.remedies import Remedy, find_holders, find_remedies
 from conformance.compare.waiting import Waiting, all_waiting, waiting_of
-from conformance.compare.whatif import Case, consumers_of
 from kube.base.errors import UsageError
-from kube.base.strictjson import read_object
-from reference_allocator.explain import Explanation, explain
+from kube.base.text import MAX_NAMES, join_some, one_line
+from reference_allocator.explain import Explanation
 from reference_allocator.explain.explanation import NodeReport
 from reference_allocator.snapshot import Snapshot
 
@@ -37,7 +39,6 @@ those for a change that helps."""
 
 _NODE_SECONDS = 0.03
 _MAX_SHOWN = 20  # pods of a snapshot, and reasons of one, that are told
-_MAX_NAMES = 4
 _WIDTH = 80
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
@@ -74,6 +75,11 @@ class PendingExplanation:
         nodes: how many nodes there are.
         held: who has devices that are wanted, at most a few of them.
         changes: the smallest changes that would help; None where none were looked for.
+        resources: who provides the extended resources that the pod asks for.
+        fits_without_error: where an error on some node ends the scheduler's attempt, the nodes on
+            which the claims could be allocated.
+        faults: faults of Kubernetes that such errors are.
+        condition: what the scheduler said last.
     """
 
     subject: str
@@ -83,6 +89,10 @@ class PendingExplanation:
     reasons: tuple[Reason, ...] = ()
     held: tuple[HeldDevices, ...] = ()
     changes: tuple[Remedy, ...] | None = None
+    resources: tuple[str, ...] = ()
+    fits_without_error: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    condition: str = ""
 
     @property
     def text(self) -> str:
@@ -106,8 +116,14 @@ class PendingExplanation:
             return
         head = f"{self.subject}: {len(self.fits)}/{self.nodes} nodes"
         yield "", f"{head}; {self.note}" if self.note else head
+        for resource in self.resources:
+            yield "  ", resource
+        if self.fits_without_error:
+            yield "  ", f"without that it would fit on {join_some(self.fits_without_error)}"
+        for fault in self.faults:
+            yield "  ", f"known fault of Kubernetes: {fault}"
         for item in self.reasons[:_MAX_SHOWN]:
-            yield "  ", f"{_join_some(item.nodes)}: {item.reason}"
+            yield "  ", f"{join_some(item.nodes)}: {item.reason}"
         if self.reasons[_MAX_SHOWN:]:
             hidden_nodes = sum(len(item.nodes) for item in self.reasons[_MAX_SHOWN:])
             yield (
@@ -116,11 +132,14 @@ class PendingExplanation:
             )
         for holder in self.held:
             users = f"pod {', '.join(holder.pods)}" if holder.pods else "no pod"
-            yield "  ", f"claim {holder.claim} has {_join_some(holder.devices)}, for {users}"
+            yield "  ", f"claim {holder.claim} has {join_some(holder.devices)}, for {users}"
         for remedy in self.changes or ():
             yield "  ", f"would fit if {remedy.change} (on {remedy.node})"
-        if self.fits and not self.note:
-            yield "  ", f"fits now on {_join_some(self.fits)}: {_FITS_NOW}"
+        if self.fits and self.note:
+            yield "  ", f"has devices on {join_some(self.fits)}"
+        elif self.fits:
+            said = f"; {self.condition}" if self.condition else ""
+            yield "  ", f"fits now on {join_some(self.fits)}: {_FITS_NOW}{said}"
         elif self.changes == ():
             yield "  ", "no single change that was tried, and no two, would make it fit"
 
@@ -139,10 +158,16 @@ def read_snapshot(document: Any) -> Snapshot:
 
 
 def explain_file(
-    path: Path, subject: str = "", seen: ExplanationTrace | None = None
+    path: Path,
+    subject: str = "",
+    seen: ExplanationTrace | None = None,
+    read: Callable[[Path], Obj] = read_dump,
 ) -> list[PendingExplanation]:
-    """Explain why pods or claims of a snapshot file are pending. Raises UsageError: no snapshot."""
-    document = read_object(path)
+    """Explain why pods or claims of a snapshot, or of a dump, are pending.
+
+    Raises UsageError: it cannot be used, or nothing in it has that name.
+    """
+    document = read(path)
     try:
         return explain_snapshot(read_snapshot(document), subject, seen=seen)
     except UsageError as error:
@@ -184,19 +209,77 @@ def _explain_waiting(
 ) -> PendingExplanation:
     case = waiting.case
     if case is None:
-        return PendingExplanation(waiting.name, waiting.note)
+        note = "; ".join(filter(None, [waiting.note, *condition_of(snapshot, waiting.name)]))
+        return PendingExplanation(waiting.name, note)
     if not snapshot.nodes:
         return PendingExplanation(waiting.name, "there is no node")
     seconds = SECONDS + len(snapshot.nodes) * _NODE_SECONDS
-    explanation = explain(replace(snapshot, claims=case.claims), seconds=seconds)
-    trace.explanations[waiting.name] = explanation
-    claim_selectors = selectors_of(case.pod, snapshot) if case.pod else []
-    nodes = {name_of(node): node for node in snapshot.nodes}
-    grouped: dict[str, list[str]] = {}
+    judged = judge_nodes(case, seconds)
+    notes = [waiting.note]
+    while not judged.fits and not judged.failing:
+        retried = take_back_claim(case)
+        if retried is None:
+            break
+        [key] = {*map(key_of, retried.claims)} - {*map(key_of, case.claims)}
+        notes.append(f"the scheduler takes back claim {key[1]}, which nobody uses")
+        case, judged = retried, judge_nodes(retried, seconds)
+    trace.explanations[waiting.name] = judged.explanation
+    if judged.failing:
+        names = join_some(judged.failing)
+        notes.append(f"the error on {names} ends the scheduler's attempt for every node")
+    fits = () if judged.failing else judged.fits
+    held = find_holders(case, judged.explanation)
+    claims = {full_name(claim): claim for claim in case.snapshot.allocated}
+    changes = None
+    if suggest and not fits:
+        alike = [*judged.reasons.values(), judged.fits]
+        changes = tuple(
+            find_remedies(
+                waiting.pod_case or case, judged.explanation, alike, SECONDS, judged.failing
+            )
+        )
+    return PendingExplanation(
+        waiting.name,
+        "; ".join(filter(None, notes)),
+        fits,
+        len(judged.explanation.nodes),
+        tuple(Reason(reason, tuple(names)) for reason, names in judged.reasons.items()),
+        tuple(
+            HeldDevices(claim, tuple(consumers_of(claims[claim])), tuple(devices))
+            for claim, devices in islice(held.items(), MAX_NAMES)
+        ),
+        changes,
+        resources=waiting.resources,
+        fits_without_error=judged.fits if judged.failing else (),
+        faults=tuple(_known_faults(snapshot.kubernetes, judged)),
+        condition="".join(condition_of(snapshot, waiting.name)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedNodes:
+    """What the scheduler would find on each node.
+
+    Attributes:
+        fits: nodes that do.
+        failing: nodes that suit the pod, with an error that ends the attempt for every node.
+        reasons: why others do not -> their names.
+    """
+
+    explanation: Explanation
+    fits: tuple[str, ...]
+    failing: tuple[str, ...]
+    reasons: Mapping[str, Sequence[str]]
+
+
+def judge_nodes(case: Case, seconds: float) -> JudgedNodes:
+    """Judge each node of a case, in at most so many seconds. Raises InputError."""
+    explanation, obstacles = explain_case(case, seconds)
+    reasons: dict[str, list[str]] = {}
     fits: list[str] = []
-    fatal = ""
+    failing: list[str] = []
     for report in explanation.nodes:
-        problem = find_obstacle(nodes[report.node], case.pod_spec, claim_selectors)
+        problem = obstacles.get(report.node)
         if report.kind == "allocated" and problem is None:
             fits.append(report.node)
             continue
@@ -204,34 +287,61 @@ def _explain_waiting(
             devices = f"not judged: the search had no answer after {seconds:.0f} s"
         else:
             devices = "" if report.kind == "allocated" else _explain_devices(case, report)
-        grouped.setdefault("; ".join(filter(None, [problem, devices])), []).append(report.node)
+        reasons.setdefault("; ".join(filter(None, [problem, devices])), []).append(report.node)
         if report.kind == "error" and problem is None:
-            fatal = f"the error on {report.node} ends the scheduler's attempt for every node"
-    alike = [*grouped.values(), fits]
-    note = "; ".join(filter(None, [waiting.note, fatal]))
-    fits = [] if fatal else fits
-    held = find_holders(case, explanation)
-    claims = {full_name(claim): claim for claim in snapshot.allocated}
-    return PendingExplanation(
-        waiting.name,
-        note,
-        tuple(fits),
-        len(explanation.nodes),
-        tuple(Reason(reason, tuple(names)) for reason, names in grouped.items()),
-        tuple(
-            HeldDevices(claim, tuple(consumers_of(claims[claim])), tuple(devices))
-            for claim, devices in islice(held.items(), _MAX_NAMES)
-        ),
-        tuple(find_remedies(case, explanation, alike, SECONDS)) if suggest and not fits else None,
-    )
+            failing.append(report.node)
+    return JudgedNodes(explanation, tuple(fits), tuple(failing), reasons)
+
+
+def condition_of(snapshot: Snapshot, name: str) -> Iterator[str]:
+    """Yield what the scheduler said last of a pod, if that is in the snapshot."""
+    for pod in snapshot.pods:
+        if full_name(pod) == name:
+            for condition in mapping_field(pod, "status").get("conditions") or ():
+                if condition.get("type") == "PodScheduled" and condition.get("message"):
+                    yield f"the scheduler said: {one_line(condition['message'])}"
+
+
+def _known_faults(kubernetes: str, judged: JudgedNodes) -> Iterator[str]:
+    """Yield the faults of Kubernetes that the errors of nodes are, with their addresses."""
+    if not judged.failing:
+        return
+    from conformance.scenario.registry import load_known_issues
+
+    errors = {report.error for report in judged.explanation.nodes if report.node in judged.failing}
+    for issue in load_known_issues().match_errors(kubernetes, errors):
+        yield f"{issue.summary} {issue.link}"
 
 
 def _explain_devices(case: Case, report: NodeReport) -> str:
     """Return what keeps the devices of a node from the claims, and which driver is not there."""
-    silent = ", ".join(_silent_drivers(case.snapshot.device_classes, report))
-    if not silent:
-        return report.text
-    return f"{report.text}; driver {silent} publishes nothing for the node: is it registered there?"
+    drivers = _silent_drivers(case.snapshot.device_classes, report)
+    return "; ".join((report.text, *_explain_silence(case.snapshot, report.node, drivers)))
+
+
+def _explain_silence(snapshot: Snapshot, node: str, drivers: Sequence[str]) -> Iterator[str]:
+    """Yield why drivers may have no devices for a node, as far as their slices show it."""
+    for driver in drivers:
+        published = [item for item in snapshot.slices if item["spec"]["driver"] == driver]
+        of_node = [item for item in published if item["spec"].get("nodeName") == node]
+        meant = [
+            item
+            for item in published
+            if _are_spellings(str(item["spec"].get("nodeName") or ""), node)
+        ]
+        if of_node:
+            yield f"slice {name_of(of_node[0])} of driver {driver} has no devices"
+        elif meant:
+            other = meant[0]["spec"]["nodeName"]
+            yield f"slice {name_of(meant[0])} of driver {driver} is of {other}: is {node} meant?"
+        else:
+            yield f"driver {driver} publishes nothing for the node: is it registered there?"
+
+
+def _are_spellings(name: str, node: str) -> bool:
+    """Return whether two names may mean one node: by their case, or as a host and its domain."""
+    short, long = sorted((name.casefold(), node.casefold()), key=len)
+    return bool(short) and name != node and (short == long or long.startswith(f"{short}."))
 
 
 def _silent_drivers(classes: Sequence[Object], report: NodeReport) -> list[str]:
@@ -258,8 +368,3 @@ def _silent_drivers(classes: Sequence[Object], report: NodeReport) -> list[str]:
         for name in drivers - publishing
         if not any(f"{name}/" in pool for pool in report.pools)
     )
-
-
-def _join_some(names: Sequence[str]) -> str:
-    some = ", ".join(names[:_MAX_NAMES])
-    return f"{some} and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else some

@@ -14,14 +14,23 @@ from functools import partial
 from itertools import combinations, islice
 from typing import Any, NamedTuple
 
-from conformance.compare.evidence import Object, full_name, key_of, name_of
-from conformance.compare.whatif import (
+from conformance.compare.case import (
     Case,
+    Key,
     consumers_of,
-    cordon_node,
     find_fitting_node,
-    free_claim,
+    named_keys,
+    remove_claim,
 )
+from conformance.compare.evidence import (
+    Object,
+    find_closest,
+    full_name,
+    key_of,
+    mapping_field,
+    name_of,
+)
+from conformance.compare.whatif import cordon_node, end_pod
 from kube.slices import results_of
 from reference_allocator.api import ResourceSlice
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
@@ -34,9 +43,11 @@ from reference_allocator.snapshot import Snapshot
 VALUE, COUNT, SELECTOR, TOLERATION, NODE, POD = range(6)
 """The cost of a change: how much it asks of others than whoever wrote the claim."""
 
-_MOST = 64  # changes of one kind
+_MAX_CHANGES = 64  # of one kind
 _SHOWN = 3
 _GROUPS, _ALIKE = 16, 3  # kinds of nodes, and nodes of each, that are tried
+_MAX_CORDONED = 4
+_FEW_NODES = 48  # of which all are tried
 
 
 class Change(NamedTuple):
@@ -56,32 +67,55 @@ class Remedy:
 
 
 def find_remedies(
-    case: Case, explanation: Explanation, alike: Iterable[Sequence[str]], seconds: float
+    case: Case,
+    explanation: Explanation,
+    alike: Iterable[Sequence[str]],
+    seconds: float,
+    failing: Sequence[str] = (),
 ) -> list[Remedy]:
     """Return the smallest change of each kind that helps, from the least; else the smallest two.
 
-    ``alike``: names of nodes that lack the same; a few of each are tried.
+    ``alike``: names of nodes that lack the same; a few of each are tried. ``failing``: nodes with
+    an error that ends the scheduler's attempt for all.
 
     Raises InputError: an object has not the form of its kind.
     """
+    proved = prove_changes(case, explanation, alike, seconds, failing)
+    return [Remedy(change, node) for change, _, node in proved]
+
+
+def prove_changes(
+    case: Case,
+    explanation: Explanation,
+    alike: Iterable[Sequence[str]],
+    seconds: float,
+    failing: Sequence[str] = (),
+) -> list[tuple[str, Case, str]]:
+    """Return text, changed case and node of what `find_remedies` tells."""
     until = time.monotonic() + seconds
     nodes = {name for names in islice(alike, _GROUPS) for name in names[:_ALIKE]}
-    explanation = Explanation(tuple(report for report in explanation.nodes if report.node in nodes))
-    case = replace(case, snapshot=restrict_to_nodes(case.snapshot, nodes))
-    changes = sorted(_changes(case, explanation), key=lambda change: change.cost)
-    proved: dict[int, Remedy] = {}
+    nodes |= set(failing)
+    if len(case.snapshot.nodes) > _FEW_NODES:
+        explanation = Explanation(
+            tuple(report for report in explanation.nodes if report.node in nodes)
+        )
+        case = replace(case, snapshot=restrict_to_nodes(case.snapshot, nodes))
+    changes = sorted(_changes(case, explanation, failing), key=lambda change: change.cost)
+    proved: dict[int, tuple[str, Case, str]] = {}
     for change in changes:
         if change.cost not in proved and len(proved) < _SHOWN and time.monotonic() < until:
-            node = find_fitting_node(change.apply(case), until)
+            changed = change.apply(case)
+            node = find_fitting_node(changed, until)
             if node is not None:
-                proved[change.cost] = Remedy(change.text, node)
-    pairs = combinations(changes[:_MOST] if not proved else (), 2)
+                proved[change.cost] = change.text, changed, node
+    pairs = combinations(changes[:_MAX_CHANGES] if not proved else (), 2)
     for first, second in sorted(pairs, key=lambda pair: pair[0].cost + pair[1].cost):
         if time.monotonic() > until:
             break
-        node = find_fitting_node(second.apply(first.apply(case)), until)
+        changed = second.apply(first.apply(case))
+        node = find_fitting_node(changed, until)
         if node is not None:
-            return [Remedy(f"{first.text}, and {second.text}", node)]
+            return [(f"{first.text}, and {second.text}", changed, node)]
     return list(proved.values())
 
 
@@ -97,13 +131,22 @@ def find_holders(case: Case, explanation: Explanation) -> dict[str, list[str]]:
 
 
 def restrict_to_nodes(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
-    """Return what allocations on some nodes depend on: a node has no part in others' own slices."""
+    """Return what allocations on some nodes depend on: a node has no part in others' own slices.
+
+    Claims that pods name stay, wherever their devices are: they keep these pods from other nodes.
+    """
     slices = [
         item
         for item in snapshot.slices
         if not item["spec"].get("nodeName") or item["spec"]["nodeName"] in nodes
     ]
     pools = {(item["spec"]["driver"], item["spec"]["pool"]["name"]) for item in slices}
+    named = {
+        key
+        for pod in snapshot.pods
+        if not mapping_field(pod, "spec").get("nodeName")
+        for key in named_keys(pod)
+    }
     return replace(
         snapshot,
         slices=tuple(slices),
@@ -111,43 +154,97 @@ def restrict_to_nodes(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
         allocated=tuple(
             claim
             for claim in snapshot.allocated
-            if any((item["driver"], item["pool"]) in pools for item in results_of(claim))
+            if key_of(claim) in named
+            or any((item["driver"], item["pool"]) in pools for item in results_of(claim))
         ),
     )
 
 
-def _changes(case: Case, explanation: Explanation) -> Iterator[Change]:
+def _changes(case: Case, explanation: Explanation, failing: Sequence[str]) -> Iterator[Change]:
     devices = {
         f"{item.driver}/{item.pool}/{device.name}": (item.driver, device.raw)
         for item in map(ResourceSlice.from_dict, case.snapshot.slices)
         for device in item.devices
     }
-    for claim_index, claim in enumerate(case.claims):
+    for claim in case.claims:
         for number, request in enumerate(claim["spec"]["devices"].get("requests") or ()):
             name = f"request {request['name']} of claim {'/'.join(key_of(claim))}"
             # Of alternatives, the first is changed.
             body = request.get("exactly") or (request.get("firstAvailable") or [{}])[0]
             for cost, text, fields in _request_changes(case, body, explanation, devices):
                 yield Change(
-                    cost, f"{name} {text}", partial(_change_request, claim_index, number, fields)
+                    cost, f"{name} {text}", partial(_change_request, key_of(claim), number, fields)
                 )
     for node in case.snapshot.nodes:
         yield from _node_changes(node)
+    if 0 < len(failing) <= _MAX_CORDONED:
+        names = ", ".join(failing)
+        text = (
+            f"node {names} were cordoned" if len(failing) == 1 else f"nodes {names} were cordoned"
+        )
+        yield Change(NODE, text, partial(_cordon_nodes, failing))
+    yield from _amount_changes(case)
     in_use = find_holders(case, explanation)
     near = sorted(
         case.snapshot.allocated,
         key=lambda allocated_claim: full_name(allocated_claim) not in in_use,
     )
-    for claim in near[:_MOST]:
-        name, pods = full_name(claim), consumers_of(claim)
-        text = (
-            f"pod {' and pod '.join(pods)} ended" if pods else f"unused claim {name} were deleted"
-        )
-        yield Change(POD, text, partial(_free_in_case, name))
+    for claim in near[:_MAX_CHANGES]:
+        pods = consumers_of(claim)
+        if (case.pod is not None and full_name(case.pod) in pods) or _has_other_users(claim):
+            continue
+        if pods:
+            yield Change(POD, f"pod {' and pod '.join(pods)} ended", partial(_end_pods, pods))
+        elif key_of(claim) not in case.keys | named_keys(case.pod or {}):
+            text = f"unused claim {full_name(claim)} were deleted"
+            yield Change(POD, text, partial(_delete_claim, key_of(claim)))
 
 
-def _free_in_case(claim: str, case: Case) -> Case:
-    return replace(case, snapshot=free_claim(case.snapshot, claim))
+def _has_other_users(claim: Object) -> bool:
+    reserved = mapping_field(claim, "status").get("reservedFor") or ()
+    return any(item.get("resource") != "pods" for item in reserved)
+
+
+def _end_pods(pods: Sequence[str], case: Case) -> Case:
+    snapshot = case.snapshot
+    for pod in pods:
+        snapshot = end_pod(snapshot, pod)
+    return replace(case, snapshot=snapshot)
+
+
+def _delete_claim(key: Key, case: Case) -> Case:
+    return replace(case, snapshot=remove_claim(case.snapshot, key))
+
+
+def _cordon_nodes(nodes: Sequence[str], case: Case) -> Case:
+    snapshot = case.snapshot
+    for node in nodes:
+        snapshot = cordon_node(snapshot, node)
+    return replace(case, snapshot=snapshot)
+
+
+def _amount_changes(case: Case) -> Iterator[Change]:
+    """Yield what containers could ask for less of, of the extended resources."""
+    containers = (
+        (field, index, container)
+        for field in ("initContainers", "containers")
+        for index, container in enumerate(case.pod_spec.get(field) or ())
+    )
+    for field, index, container in containers:
+        requests = mapping_field(mapping_field(container, "resources"), "requests")
+        for resource in sorted(requests.keys() & case.requested.keys()):
+            amount = int(parse_quantity(str(requests[resource])).as_float())
+            for fewer in range(min(amount - 1, ALLOCATION_RESULTS_MAX), 0, -1):
+                text = f"container {container.get('name')} asked for {fewer} {resource}"
+                changed = {**requests, resource: str(fewer)}
+                apply = partial(_change_requests, field, index, changed)
+                yield Change(COUNT, f"{text} instead of {amount}", apply)
+
+
+def _change_requests(field: str, index: int, requests: Object, case: Case) -> Case:
+    containers = [*case.pod_spec[field]]
+    containers[index] = {**containers[index], "resources": {"requests": requests}}
+    return replace(case, pod={**(case.pod or {}), "spec": {**case.pod_spec, field: containers}})
 
 
 def _node_changes(node: Object) -> Iterator[Change]:
@@ -187,6 +284,10 @@ def _request_changes(
     case: Case, body: Object, explanation: Explanation, devices: Mapping[str, tuple[str, Any]]
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield cost, text and changed fields of what a request could ask for instead."""
+    classes, class_name = set(map(name_of, case.snapshot.device_classes)), body["deviceClassName"]
+    near = find_closest(class_name, classes) if class_name not in classes else None
+    if near:
+        yield VALUE, f"named class {near} instead of {class_name}", {"deviceClassName": near}
     environment = selector_environment(case.snapshot.features, case.snapshot.kubernetes)
     selectors = body.get("selectors") or []
     for index, selector in enumerate(selectors):
@@ -197,7 +298,7 @@ def _request_changes(
             for device in removed
         }
         for other in sorted(filter(None, other_values), key=lambda one: _distance(one[2], one[1]))[
-            :_MOST
+            :_MAX_CHANGES
         ]:
             attribute, literal, value, expression = other
             changed = [*selectors_before, {"cel": {"expression": expression}}, *selectors_after]
@@ -218,21 +319,24 @@ def _request_changes(
         yield TOLERATION, f"tolerated {named}", _tolerating(body, taints)
 
 
-def _change_request(claim_index: int, number: int, fields: Object, case: Case) -> Case:
+def _change_request(key: Key, number: int, fields: Object, case: Case) -> Case:
     """Return the case with fields of a request changed; of alternatives, those of the first."""
-    claim = case.claims[claim_index]
-    devices = claim["spec"]["devices"]
-    requests = list(devices["requests"])
-    request = requests[number]
-    if request.get("exactly"):
-        requests[number] = {**request, "exactly": {**request["exactly"], **fields}}
-    else:
-        first, *other_alternatives = request["firstAvailable"]
-        requests[number] = {**request, "firstAvailable": [{**first, **fields}, *other_alternatives]}
-    changed = {**claim, "spec": {**claim["spec"], "devices": {**devices, "requests": requests}}}
-    return replace(
-        case, claims=(*case.claims[:claim_index], changed, *case.claims[claim_index + 1 :])
+
+    def change(claim: Object) -> Object:
+        devices = claim["spec"]["devices"]
+        requests = list(devices["requests"])
+        request = requests[number]
+        if request.get("exactly"):
+            requests[number] = {**request, "exactly": {**request["exactly"], **fields}}
+        else:
+            first, *others = request["firstAvailable"]
+            requests[number] = {**request, "firstAvailable": [{**first, **fields}, *others]}
+        return {**claim, "spec": {**claim["spec"], "devices": {**devices, "requests": requests}}}
+
+    claims = tuple(
+        change(claim) if key_of(claim) == key else claim for claim in case.snapshot.claims
     )
+    return replace(case, snapshot=replace(case.snapshot, claims=claims))
 
 
 def _removed_devices(explanation: Explanation, rule: str) -> list[str]:

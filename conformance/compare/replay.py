@@ -6,34 +6,45 @@ result file. Judging it again needs nothing but the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from conformance.compare.asking import answer_question, change_snapshot
+from conformance.compare.case import Case, find_fitting_node
 from conformance.compare.compare_scenarios import compare_scenario
-from conformance.compare.evidence import ask_reference, undecided_claims
+from conformance.compare.dumps import read_dump
+from conformance.compare.evidence import (
+    Obj,
+    ask_reference,
+    full_name,
+    name_of,
+    undecided_claims,
+)
 from conformance.compare.explain import (
     ExplanationTrace,
     PendingExplanation,
+    condition_of,
     explain_snapshot,
     read_snapshot,
 )
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
 from conformance.compare.waiting import all_waiting
 from conformance.compare.whatif import add_objects, configure_snapshot
-from conformance.results.events.comparison import Judgement, ScenarioCompared
+from conformance.compare.witness import SEARCH_SECONDS
+from conformance.results.events.comparison import Judgement, ScenarioCompared, Verdict
 from conformance.results.read import load_results
 from conformance.scenario.documents.yamlfile import as_mapping, read_documents
 from conformance.targets.opening.conversions import gates_of, version_of
 from kube.base.errors import UsageError
 from kube.base.options import option_field
-from kube.base.strictjson import read_object
 from reference_allocator.snapshot import Snapshot
 
 T = TypeVar("T")
+Read = Callable[[Path], Obj]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,42 +85,45 @@ class WhatIf:
 
 
 def replay_if(
-    path: Path, what_if: WhatIf, seen: ExplanationTrace | None = None
+    path: Path, what_if: WhatIf, seen: ExplanationTrace | None = None, read: Read = read_dump
 ) -> list[PendingExplanation]:
     """Explain whether what waits in a snapshot would fit if. Raises UsageError: it cannot be."""
-    return _ask_changed(path, what_if, partial(explain_snapshot, suggest=False, seen=seen))
+    return _ask_changed(
+        read(path), path, what_if, partial(explain_snapshot, suggest=False, seen=seen)
+    )
 
 
-def make_answerer(path: Path, what_if: WhatIf) -> Callable[[bytes], str]:
+def make_answerer(path: Path, what_if: WhatIf, read: Read = read_dump) -> Callable[[bytes], str]:
     """Return what answers lines about a snapshot (`asking`). Raises UsageError: as `replay_if`."""
-    return _ask_changed(path, what_if, lambda snapshot: partial(answer_question, snapshot))
+    return _ask_changed(
+        read(path), path, what_if, lambda snapshot: partial(answer_question, snapshot)
+    )
 
 
-def _ask_changed(path: Path, what_if: WhatIf, ask: Callable[[Snapshot], T]) -> T:
-    document = read_object(path)
+def _ask_changed(document: Obj, path: Path, what_if: WhatIf, ask: Callable[[Snapshot], T]) -> T:
     try:
         return ask(what_if.apply(read_snapshot(undecided_parts(document)[0])))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def replay(path: Path) -> tuple[Judgement, ...]:
-    """Judge the one decision or snapshot in a JSON file. Raises UsageError: neither is in it.
+def replay(document: Obj, path: Path) -> tuple[Judgement, ...]:
+    """Judge one decision, or a snapshot, of a file. Raises UsageError: it is neither.
 
     A decision has ``pod``, ``node``, ``claims``, ``allocations``, ``snapshot``. Nothing is told of
     a snapshot whose claims the reference leaves pending, too; of a cluster's, each pod is judged.
     """
-    document = read_object(path)
     try:
         if "allocations" in document:
             return (judge(document),)
         if document.get("kind") == "Snapshot" or isinstance(document.get("snapshot"), Mapping):
-            if not undecided_claims(undecided_parts(document)[0]):
+            undecided = list(_list_undecided(document))
+            if not undecided:
                 raise UsageError(
                     "has no claim without an allocation, so there is nothing to judge; give a"
                     " decision (with $.allocations), or the snapshot of a pod that stayed pending"
                 )
-            judged = map(judge_undecided, _each_pod(document))
+            judged = map(_judge_waiting, undecided)
             return tuple(item for item in judged if item is not None)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
@@ -119,17 +133,37 @@ def replay(path: Path) -> tuple[Judgement, ...]:
     )
 
 
-def _each_pod(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the document for each pod that only devices keep waiting; as it is without pods."""
+def _list_undecided(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any] | Case]:
+    """Yield the document for each pod that only devices keep waiting; as it is without pods.
+
+    A pod whose claims have their devices already, or depend on the node, is a case.
+    """
     if not document.get("pods"):
-        return [document]
+        if undecided_claims(undecided_parts(document)[0]):
+            yield document
+        return
     snapshot = read_snapshot(document)
-    waiting = ask_reference(lambda: all_waiting(snapshot))
-    return [
-        {"pod": item.case.pod, "snapshot": {**document, "claims": list(item.case.claims)}}
-        for item in waiting
-        if item.case is not None and not item.note
-    ]
+    for item in ask_reference(lambda: all_waiting(snapshot)):
+        case = item.case
+        if case is not None and not item.note:
+            plain = bool(case.claims) and not case.requested
+            of_pod = {"pod": case.pod, "snapshot": {**document, "claims": list(case.claims)}}
+            yield of_pod if plain else case
+
+
+def _judge_waiting(waiting: Mapping[str, Any] | Case) -> Judgement | None:
+    """Return ``missed`` if the reference has a node for what waits; None if it has none, too."""
+    if not isinstance(waiting, Case):
+        return judge_undecided(waiting)
+    case = waiting
+    node = ask_reference(lambda: find_fitting_node(case, time.monotonic() + SEARCH_SECONDS))
+    pod = case.pod or {}
+    conditions = condition_of(case.snapshot, full_name(pod))
+    if node is None or any("Insufficient" in said for said in conditions):
+        return None
+    name = name_of(pod)
+    reason = f"{name} stayed pending; by its devices it can run on node {node}"
+    return Judgement(Verdict.MISSED, reason, (), None, name, node)
 
 
 def replay_results(path: Path) -> tuple[ScenarioCompared, ...]:

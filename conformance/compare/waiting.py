@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from conformance.compare.evidence import Object, claim_names, full_name, has_ended, key_of
-from conformance.compare.whatif import Case
+from conformance.compare.case import (
+    Case,
+    Key,
+    describe_resources,
+    known_resources,
+    named_keys,
+    remove_claim,
+)
+from conformance.compare.evidence import (
+    Object,
+    find_closest,
+    full_name,
+    has_ended,
+    key_of,
+    mapping_field,
+    name_of,
+    named_classes,
+)
 from kube.base.errors import UsageError
 from kube.slices import results_of
+from kube.values import POD_CLAIM_ANNOTATION
+from reference_allocator.api.limits import RESERVED_FOR_MAX
 from reference_allocator.snapshot import Snapshot
 
 
@@ -18,21 +37,27 @@ class Waiting:
 
     Attributes:
         name: ``namespace/name``; several, where a snapshot does not say which pods wait.
-        case: what is to be allocated; None where nothing is.
+        case: what is to be allocated; None where nothing is, or where no node could do.
         note: why nothing is, or what keeps the pod from being scheduled beside its devices.
+        pod_case: of a claim, the case of the pod that waits for it; a change must help that.
+        resources: who provides the extended resources that the pod asks for.
     """
 
     name: str
     case: Case | None
     note: str = ""
+    pod_case: Case | None = None
+    resources: tuple[str, ...] = ()
 
 
 def all_waiting(snapshot: Snapshot) -> list[Waiting]:
     """Return every pod that waits for claims; where pods are not known, all claims together."""
     if not snapshot.pods:
         names = ", ".join(map(full_name, snapshot.claims))
-        return [Waiting(names, Case(snapshot, snapshot.claims))] if snapshot.claims else []
-    pending = [_waiting_pod(snapshot, pod) for pod in snapshot.pods if _is_pending(pod)]
+        case = Case(snapshot, frozenset(map(key_of, snapshot.claims)))
+        return [Waiting(names, case)] if snapshot.claims else []
+    claims = _Claims(snapshot)
+    pending = [claims.find_waiting(pod) for pod in snapshot.pods if is_pending(pod)]
     return [item for item in pending if item.case is not None or item.note]
 
 
@@ -40,83 +65,197 @@ def waiting_of(snapshot: Snapshot, name: str) -> Waiting:
     """Return a claim or a pod by its ``namespace/name``. Raises UsageError: there is neither."""
     for claim in (*snapshot.claims, *snapshot.allocated):
         if full_name(claim) == name:
-            return _waiting_claim(snapshot, claim, name)
+            return _find_waiting_claim(snapshot, claim, name)
     for pod in snapshot.pods:
         if full_name(pod) == name:
-            return _waiting_pod(snapshot, pod)
+            return _Claims(snapshot).find_waiting(pod)
     raise UsageError(
         f"{name}: there is no ResourceClaim, and no Pod with claims of that name; give"
         " NAMESPACE/NAME"
     )
 
 
-def _is_pending(pod: Object) -> bool:
-    return not has_ended(pod) and not (pod.get("spec") or {}).get("nodeName")
+def is_pending(pod: Object) -> bool:
+    """Return whether a pod has no node yet, and may get one."""
+    return not has_ended(pod) and not mapping_field(pod, "spec").get("nodeName")
 
 
-def _waiting_claim(snapshot: Snapshot, claim: Object, name: str) -> Waiting:
+def _find_waiting_claim(snapshot: Snapshot, claim: Object, name: str) -> Waiting:
     if claim in snapshot.allocated:
         return Waiting(name, None, f"is not pending: {_describe_allocation(claim)}")
+    claims = _Claims(snapshot)
     users = [
         pod
         for pod in snapshot.pods
-        if key_of(pod)[0] == key_of(claim)[0] and key_of(claim)[1] in claim_names(pod)
+        if key_of(pod)[0] == key_of(claim)[0] and key_of(claim) in claims.keys_of(pod)
     ]
-    pending = [pod for pod in users if _is_pending(pod)]
+    pending = [pod for pod in users if is_pending(pod)]
+    case = Case(snapshot, frozenset({key_of(claim)}))
     if snapshot.pods and not pending:
         note = "no pod waits for it: a claim gets devices when a pod that uses it is scheduled"
-        return Waiting(name, Case(snapshot, (claim,)), note)
-    pod = pending[0] if pending else None
-    return Waiting(name, Case(snapshot, (claim,), pod), _describe_gates(pod))
+        return Waiting(name, case, note)
+    if not pending:
+        return Waiting(name, case)
+    of_pod = claims.find_waiting(pending[0])
+    note = _describe_gates(pending[0])
+    return Waiting(name, replace(case, pod=pending[0]), note, of_pod.case)
 
 
-def _waiting_pod(snapshot: Snapshot, pod: Object) -> Waiting:
-    """Return a pod and its claims, which are allocated together."""
-    name, namespace = full_name(pod), key_of(pod)[0]
-    names = {(namespace, item) for item in claim_names(pod)}
-    open_claims = tuple(item for item in snapshot.claims if key_of(item) in names)
-    have = [item for item in snapshot.allocated if key_of(item) in names]
-    notes = [*_missing_claims(snapshot, pod, {key_of(item) for item in (*open_claims, *have)})]
-    if open_claims:
-        notes += filter(None, [_describe_gates(pod)])
-        if (pod.get("spec") or {}).get("nodeName"):
+class _Claims:
+    """The claims of a snapshot, by name and by whom they were made for."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @cached_property
+    def _claims(self) -> Mapping[Key, Object]:
+        return {key_of(item): item for item in (*self._snapshot.claims, *self._snapshot.allocated)}
+
+    @cached_property
+    def _allocated(self) -> frozenset[Key]:
+        return frozenset(map(key_of, self._snapshot.allocated))
+
+    @cached_property
+    def _templates(self) -> Mapping[Key, Object]:
+        return {key_of(item): item for item in self._snapshot.templates}
+
+    @cached_property
+    def _made_claims(self) -> Mapping[tuple[str, str], Key]:
+        """Uid of a pod and name of its entry -> the claim that was made for it."""
+        return {
+            (str(owner.get("uid")), entry): key
+            for key, claim in self._claims.items()
+            for entry in [_entry_of(claim)]
+            for owner in mapping_field(claim, "metadata").get("ownerReferences") or ()
+            if entry
+        }
+
+    def keys_of(self, pod: Object) -> frozenset[Key]:
+        """Return the claims of a pod, those of which its status does not say yet, too."""
+        uid = str(mapping_field(pod, "metadata").get("uid"))
+        made = (
+            self._made_claims.get((uid, str(entry.get("name"))))
+            for entry in mapping_field(pod, "spec").get("resourceClaims") or ()
+        )
+        return named_keys(pod) | {key for key in made if key is not None}
+
+    def find_waiting(self, pod: Object) -> Waiting:
+        """Return a pod and its claims, which are allocated together."""
+        snapshot, name = self._snapshot, full_name(pod)
+        stale = mapping_field(mapping_field(pod, "status"), "extendedResourceClaimStatus")
+        if stale.get("resourceClaimName") and is_pending(pod):
+            # The scheduler deletes what an earlier attempt has made, and tries again.
+            key = (key_of(pod)[0], str(stale["resourceClaimName"]))
+            pod = {**pod, "status": {**pod["status"], "extendedResourceClaimStatus": {}}}
+            snapshot = remove_claim(snapshot, key)
+        keys, notes, refusals, made = set[Key](), list[str](), list[str](), list[Object]()
+        for entry in mapping_field(pod, "spec").get("resourceClaims") or ():
+            entry_key, note, claim = self._resolve(pod, entry)
+            keys |= {entry_key} if entry_key is not None else set()
+            if claim is not None:
+                made.append(claim)
+            notes += filter(None, [note])
+        refusals = [text for key in sorted(keys) for text in self._refusals(pod, key)]
+        snapshot = replace(snapshot, claims=(*snapshot.claims, *made)) if made else snapshot
+        case = Case(snapshot, frozenset(keys), pod)
+        resources = tuple(describe_resources(case))
+        if refusals or not (keys or case.requested):
+            return Waiting(name, None, "; ".join((*notes, *refusals)) or "it has no claims")
+        if not case.claims and notes and not case.requested:
+            return Waiting(name, None, "; ".join(notes))
+        notes += filter(None, [_describe_gates(pod), _describe_group(pod)])
+        if mapping_field(pod, "spec").get("nodeName"):
+            if not case.claims:
+                texts = map(_describe_allocation, case.held)
+                return Waiting(name, None, f"is not pending: {'; '.join(texts)}")
             notes.append("it names its node, so that no scheduler allocates claims for it")
-        return Waiting(name, Case(snapshot, open_claims, pod), "; ".join(notes))
-    if not notes:
-        notes = [_describe_allocation(item) for item in have]
-        notes = [f"is not pending: {'; '.join(notes)}"] if notes else ["it has no claims"]
-    return Waiting(name, None, "; ".join(notes))
+        notes += [*_near_resources(case), *_describe_absent_classes(case)]
+        return Waiting(name, case, "; ".join(notes), resources=resources)
 
-
-def _missing_claims(
-    snapshot: Snapshot, pod: Object, existing: set[tuple[str, str]]
-) -> Iterator[str]:
-    """Yield the pod's claims that are not there, each with the reason as far as it is known."""
-    namespace = key_of(pod)[0]
-    templates = set(map(key_of, snapshot.templates))
-    status = pod.get("status") or {}
-    created_claims = {
-        item.get("name"): item.get("resourceClaimName")
-        for item in status.get("resourceClaimStatuses") or ()
-    }
-    for entry in (pod.get("spec") or {}).get("resourceClaims") or ():
+    def _resolve(self, pod: Object, entry: Object) -> tuple[Key | None, str, Object | None]:
+        """Return an entry's claim, what there is to say, and the claim if it is not made yet."""
+        namespace, entry_name = key_of(pod)[0], str(entry.get("name"))
         template = entry.get("resourceClaimTemplateName")
-        name = entry.get("resourceClaimName") or created_claims.get(entry.get("name"))
-        if name and (namespace, name) not in existing:
-            yield f"there is no ResourceClaim {name}"
-        elif template and not name and entry.get("name") not in created_claims:
-            exists = (namespace, template) in templates
-            yield (
-                f"the claim of ResourceClaimTemplate {template} is not made yet"
-                if exists or not templates
-                else f"there is no ResourceClaimTemplate {template}"
+        statuses = {
+            item.get("name"): item.get("resourceClaimName")
+            for item in mapping_field(pod, "status").get("resourceClaimStatuses") or ()
+        }
+        name = entry.get("resourceClaimName") or statuses.get(entry.get("name"))
+        if name:
+            key = (namespace, str(name))
+            return (
+                (key, "", None) if key in self._claims else (None, self._describe_absent(key), None)
             )
+        if not template or entry_name in statuses:
+            return None, "", None  # it needs none
+        uid = str(mapping_field(pod, "metadata").get("uid"))
+        made = self._made_claims.get((uid, entry_name))
+        if made is not None:
+            return made, f"claim {made[1]} is made for it and not in its status yet", None
+        found = self._templates.get((namespace, str(template)))
+        text = f"the claim of ResourceClaimTemplate {template} is not made yet"
+        if found is None:
+            absent = f"there is no ResourceClaimTemplate {template}"
+            return None, absent if self._templates else text, None
+        claim_name = f"{name_of(pod)}-{entry_name}"
+        metadata = {"name": claim_name, "namespace": namespace, "uid": f"{uid}-{entry_name}"}
+        spec = mapping_field(mapping_field(found, "spec"), "spec")
+        claim = {**found, "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
+        return (namespace, claim_name), text, claim
+
+    def _describe_absent(self, key: Key) -> str:
+        near = find_closest(
+            key[1], (name for namespace, name in self._claims if namespace == key[0])
+        )
+        return f"there is no ResourceClaim {key[1]}" + (f"; did you mean {near}?" if near else "")
+
+    def _refusals(self, pod: Object, key: Key) -> Iterator[str]:
+        """Yield why a claim keeps the pod from every node (PreEnqueue, PreFilter)."""
+        claim = self._claims.get(key)
+        if claim is None:
+            return
+        if mapping_field(claim, "metadata").get("deletionTimestamp"):
+            yield f"claim {key[1]} is being deleted, and no pod is scheduled with it"
+        users = mapping_field(claim, "status").get("reservedFor") or ()
+        own = any(user.get("name") == name_of(pod) for user in users)
+        if key in self._allocated and len(users) >= RESERVED_FOR_MAX and not own:
+            yield f"claim {key[1]} is used by {len(users)} pods, and by no more may it be"
 
 
-def _describe_gates(pod: Object | None) -> str:
-    gates = ((pod or {}).get("spec") or {}).get("schedulingGates") or ()
+def _entry_of(claim: Object) -> str:
+    """Return for which entry of a pod's claims a claim was made; empty: for none."""
+    annotations = mapping_field(mapping_field(claim, "metadata"), "annotations")
+    return str(annotations.get(POD_CLAIM_ANNOTATION) or "")
+
+
+def _near_resources(case: Case) -> Iterator[str]:
+    """Yield what may be meant by an extended resource that nobody provides."""
+    known = known_resources(case.snapshot) if case.requested else set()
+    for resource in case.requested:
+        near = find_closest(resource, known) if resource not in known else None
+        if near:
+            yield f"nobody provides {resource}; did you mean {near}?"
+
+
+def _describe_absent_classes(case: Case) -> Iterator[str]:
+    """Yield the classes that the claims name and that are not there."""
+    names = {name_of(item) for item in case.snapshot.device_classes}
+    absent = {name for claim in case.claims for name in named_classes(claim)} - names
+    for name in sorted(absent):
+        near = find_closest(name, names)
+        yield f"there is no DeviceClass {name}" + (f"; did you mean {near}?" if near else "")
+
+
+def _describe_gates(pod: Object) -> str:
+    gates = mapping_field(pod, "spec").get("schedulingGates") or ()
     names = ", ".join(str(item.get("name")) for item in gates)
     return f"scheduling gates hold the pod: {names}" if names else ""
+
+
+def _describe_group(pod: Object) -> str:
+    """Return that a pod is placed with its group, which is not judged (KEP-4671)."""
+    group = mapping_field(mapping_field(pod, "spec"), "schedulingGroup").get("podGroupName")
+    return f"it is placed together with PodGroup {group}, which is not judged here" if group else ""
 
 
 def _describe_allocation(claim: Object) -> str:

@@ -1,88 +1,73 @@
-"""A snapshot as it would be if: a pod ended, a node was cordoned or added, a gate was set.
-
-And whether claims fit then: the reference allocator is asked for each node that suits the pod.
-"""
+"""A snapshot as it would be if: a pod ended, a node was cordoned or added, a gate was set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
-from conformance.compare.evidence import (
-    Object,
-    find_obstacle,
-    full_name,
-    key_of,
-    name_of,
-    selectors_of,
-)
+from conformance.compare.case import Key, consumers_of, deallocate_claim, remove_claim
+from conformance.compare.evidence import Object, full_name, key_of, mapping_field, name_of
 from kube.base.errors import UsageError
-from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
 
 _CORDONED = "node.kubernetes.io/unschedulable"
 """The taint that the node lifecycle controller puts on a node that is cordoned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """Claims that are to be allocated together, for a pod if it is known, and the cluster."""
-
-    snapshot: Snapshot
-    claims: tuple[Object, ...]
-    pod: Object | None = None
-
-    @property
-    def pod_spec(self) -> Object:
-        """``spec`` of the pod; without one any pod is meant."""
-        return (self.pod or {}).get("spec") or {}
-
-
-def find_fitting_node(case: Case, until: float) -> str | None:
-    """Return the first node on which the allocator finds devices for the claims; None: none.
-
-    ``until``: of `time.monotonic`. Raises InputError: an object has not the form of its kind.
-    """
-    snapshot = case.snapshot
-    claim_selectors = selectors_of(case.pod, snapshot) if case.pod else ()
-    suited = (
-        node for node in snapshot.nodes if not find_obstacle(node, case.pod_spec, claim_selectors)
-    )
-    allocator = Allocator.from_snapshot(snapshot)
-    for node in suited:
-        kind = allocator.allocate(node, case.claims, deadline=until).kind
-        if kind == "allocated":
-            return name_of(node)
-        if kind == "error":
-            break  # it ends the scheduler's attempt, whatever other nodes have
-    return None
-
-
-def consumers_of(claim: Object) -> list[str]:
-    """Return ``namespace/name`` of the pods for which a claim is reserved."""
-    namespace = key_of(claim)[0]
-    reserved = (claim.get("status") or {}).get("reservedFor") or ()
-    return [f"{namespace}/{item['name']}" for item in reserved if item.get("resource") == "pods"]
-
-
 def end_pod(snapshot: Snapshot, pod: str) -> Snapshot:
-    """Return it without a pod, which frees what only that has. Raises UsageError: no such pod."""
-    still_allocated, is_known = [], any(full_name(item) == pod for item in snapshot.pods)
-    for claim in snapshot.allocated:
-        consumers = consumers_of(claim)
-        is_known = is_known or pod in consumers
-        if consumers != [pod]:
-            still_allocated.append(claim)
-    if not is_known:
+    """Return the snapshot as it is once a pod has ended: its claims are gone, or open again.
+
+    The resource claim controller takes back what nobody uses any more; a claim that was made for
+    the pod is deleted with it, another waits for the next pod that names it.
+    Raises UsageError: there is no such pod.
+    """
+    namespace = pod.partition("/")[0]
+    ended = [item for item in snapshot.pods if full_name(item) == pod]
+    generated = {
+        (namespace, str(entry.get("resourceClaimName")))
+        for item in ended
+        for status in [mapping_field(item, "status")]
+        for entry in (
+            *(status.get("resourceClaimStatuses") or ()),
+            mapping_field(status, "extendedResourceClaimStatus"),
+        )
+    }
+    users = [claim for claim in snapshot.allocated if pod in consumers_of(claim)]
+    if not ended and not users:
         raise UsageError(f"--end {pod}: the snapshot has no such pod; give NAMESPACE/NAME")
-    pods = tuple(item for item in snapshot.pods if full_name(item) != pod)
-    return replace(snapshot, allocated=tuple(still_allocated), pods=pods)
+    changed = replace(
+        snapshot,
+        pods=tuple(item for item in snapshot.pods if full_name(item) != pod),
+        claims=tuple(item for item in snapshot.claims if key_of(item) not in generated),
+    )
+    for claim in users:
+        changed = _release(changed, claim, pod, is_gone=_is_gone(claim, generated, snapshot))
+    return changed
 
 
-def free_claim(snapshot: Snapshot, claim: str) -> Snapshot:
-    """Return the snapshot without the allocation of the claim ``namespace/name``."""
-    still_allocated = tuple(item for item in snapshot.allocated if full_name(item) != claim)
-    return replace(snapshot, allocated=still_allocated)
+def _release(snapshot: Snapshot, claim: Object, pod: str, *, is_gone: bool) -> Snapshot:
+    """Return the snapshot in which a claim is no longer reserved for a pod."""
+    key, status = key_of(claim), mapping_field(claim, "status")
+    others = [
+        item
+        for item in status.get("reservedFor") or ()
+        if item.get("resource") != "pods" or f"{key[0]}/{item['name']}" != pod
+    ]
+    if not others:
+        return remove_claim(snapshot, key) if is_gone else deallocate_claim(snapshot, key)
+    kept = {**claim, "status": {**status, "reservedFor": others}}
+    allocated = tuple(kept if key_of(item) == key else item for item in snapshot.allocated)
+    return replace(snapshot, allocated=allocated)
+
+
+def _is_gone(claim: Object, generated: Collection[Key], snapshot: Snapshot) -> bool:
+    """Return whether a claim ends with its last user; where pods are not known, each does."""
+    metadata = mapping_field(claim, "metadata")
+    return (
+        key_of(claim) in generated
+        or not snapshot.pods
+        or bool(metadata.get("ownerReferences") or metadata.get("deletionTimestamp"))
+    )
 
 
 def cordon_node(snapshot: Snapshot, node: str, on: bool = True) -> Snapshot:

@@ -8,35 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from conformance.drivercheck import kubelet
 from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.kubelet import Device, Plugin, RefusedError
-from conformance.drivercheck.process import Starter
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
 from kube.base.text import one_line
 from kube.values import Obj
 
 
-class Bench(DriverUnderCheck):
+class Bench:
     """A driver, and the claims of the present check.
 
     Attributes:
+        driver: starts, stops and registers.
+        api: the API server that it sees.
         names_devices: whether an answer has had devices. One that never has is right, too: it may
             attach them by other ways than CDI ("each request may have zero or more devices",
             k8s.io/kubelet/pkg/apis/dra/v1/api.proto).
     """
 
-    def __init__(self, folder: Path, starter: Starter | None, **more: Any) -> None:
-        super().__init__(folder, starter, **more)
+    def __init__(self, driver: DriverUnderCheck) -> None:
+        self.driver = driver
+        self.api = driver.api
         self._claims: list[Obj] = []
         self.names_devices = False
 
     def pending_claim(self, *requests: Mapping[str, Any], **named: str) -> Obj:
         """Create a claim; ``named``: its name, or namespace."""
-        claim = self.api.objects.create_claim(self.driver, *requests, **named)
+        claim = self.api.objects.create_claim(self.driver.name, *requests, **named)
         self._claims.append(claim)
         return claim
 
@@ -55,7 +56,7 @@ class Bench(DriverUnderCheck):
         if allocation is None:
             count = sum(
                 len(resource_slice["spec"].get("devices") or ())
-                for resource_slice in self.list_slices()
+                for resource_slice in self.driver.list_slices()
             )
             if count == 1:
                 raise NotOfferedError("the driver has one device")
@@ -73,7 +74,7 @@ class Bench(DriverUnderCheck):
     def prepare(self, *claims: Obj, plugin: Plugin | None = None) -> list[tuple[Device, ...]]:
         """Prepare claims in one call; return the devices of each. Raises ViolationError."""
         try:
-            answer = (plugin or self.plugin).prepare(map(kubelet.claim_reference, claims))
+            answer = (plugin or self.driver.plugin).prepare(map(kubelet.claim_reference, claims))
         except RefusedError as error:
             raise ViolationError(f"expected a prepared claim; found {error}") from None
         uids = _check_uids("NodePrepareResources", claims, answer)
@@ -100,7 +101,7 @@ class Bench(DriverUnderCheck):
     def try_prepare(self, *claims: Obj, seconds: float = kubelet.CALL_SECONDS) -> list[str]:
         """Prepare claims that may be refused; return the error of each (empty: it was prepared)."""
         try:
-            answer = self.plugin.prepare(map(kubelet.claim_reference, claims), seconds)
+            answer = self.driver.plugin.prepare(map(kubelet.claim_reference, claims), seconds)
         except RefusedError as error:
             return [error.text for _ in claims]
         uids = _check_uids("NodePrepareResources", claims, answer)
@@ -109,7 +110,7 @@ class Bench(DriverUnderCheck):
     def unprepare(self, *claims: Obj, plugin: Plugin | None = None) -> None:
         """Unprepare claims in one call. Raises ViolationError: it failed, or answered otherwise."""
         try:
-            answer = (plugin or self.plugin).unprepare(map(kubelet.claim_reference, claims))
+            answer = (plugin or self.driver.plugin).unprepare(map(kubelet.claim_reference, claims))
         except RefusedError as error:
             raise ViolationError(f"expected success; found {error}") from None
         _check_uids("NodeUnprepareResources", claims, answer)
@@ -118,7 +119,7 @@ class Bench(DriverUnderCheck):
     def clean(self) -> bool:
         """Unprepare and delete what a check made; return whether the driver went along."""
         self.api.release()
-        self.begin_check()
+        self.driver.begin_check()
         claims, self._claims = self._claims, []
         try:
             if claims:

@@ -222,7 +222,7 @@ class DriverUnderCheck:
         self.api.close()
 
     @property
-    def driver(self) -> str:
+    def name(self) -> str:
         return str(self.info.name)
 
     @property
@@ -245,7 +245,7 @@ class DriverUnderCheck:
         return Plugin(endpoint, version)
 
     def list_slices(self) -> list[Obj]:
-        all_slices = self.api.objects.list_slices(self.driver)
+        all_slices = self.api.objects.list_slices(self.name)
         return [
             resource_slice
             for resource_slice in all_slices
@@ -262,7 +262,7 @@ class DriverUnderCheck:
         ):
             refused = "; ".join(self.api.refusals[:3])
             raise ViolationError(
-                f"expected complete ResourceSlices of {self.driver} for node {NODE} within "
+                f"expected complete ResourceSlices of {self.name} for node {NODE} within "
                 f"{seconds:.0f} s; found {len(self.list_slices())} slices"
                 + (f"; the API server refused {refused}" if refused else f"; {self.describe_log()}")
             )

@@ -94,11 +94,7 @@ class Objects(Backend):
         ]
 
     def create_claim(
-        self,
-        driver: str,
-        *requests: Mapping[str, Any],
-        name: str = "",
-        namespace: str = NAMESPACE,
+        self, driver: str, *requests: Mapping[str, Any], name: str = "", namespace: str = NAMESPACE
     ) -> Obj:
         """Create a claim for devices of a driver, without an allocation.
 

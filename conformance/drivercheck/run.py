@@ -90,12 +90,12 @@ def run(
     for check in checks:
         results.append(runner.make_check(check))
         report(results[-1])
-    info, checked = bench.info, tuple(results)
+    info, checked = bench.driver.info, tuple(results)
     devices = 0
     if info is not None:
         devices = sum(
             len(resource_slice["spec"].get("devices") or ())
-            for resource_slice in bench.list_slices()
+            for resource_slice in bench.driver.list_slices()
         )
     return DriverCheckResult(
         suite_version=__version__,
@@ -108,7 +108,9 @@ def run(
         verdict=judge_checks(checked),
         checks=checked,
         least_cluster_role=bench.api.objects.rights.least_role(_role_name(bench)),
-        unused_rights=bench.policy.unused()[:MAX_UNUSED] if bench.policy is not None else (),
+        unused_rights=bench.driver.policy.unused()[:MAX_UNUSED]
+        if bench.driver.policy is not None
+        else (),
     )
 
 
@@ -116,7 +118,7 @@ MAX_UNUSED: Final = 100
 
 
 def _role_name(bench: Bench) -> str:
-    name = bench.driver if bench.info is not None else ""
+    name = bench.driver.name if bench.driver.info is not None else ""
     return name if name and not dns_subdomain_problems(name) else "driver"
 
 
@@ -124,7 +126,7 @@ class Runner:
     """Makes checks on one bench, and brings the driver back between them."""
 
     def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+        self._bench, self._driver = bench, bench.driver
         self._silent_checks = 0
         self._why_absent = ""
         self._began = False
@@ -135,7 +137,7 @@ class Runner:
         if self._broken:
             self._restart_driver()
         began = time.monotonic()
-        self._bench.begin_check()
+        self._driver.begin_check()
         outcome, message = self._run_check(check)
         return CheckResult(
             name=check.name,
@@ -150,12 +152,12 @@ class Runner:
     def _run_check(self, check: Check) -> tuple[Outcome, str]:
         if self._why_absent and not check.looks_back:
             return Outcome.NOT_RUN, self._why_absent
-        if check.starts_driver and self._bench.starter is None:
+        if check.starts_driver and self._driver.starter is None:
             return Outcome.SKIPPED, "it stops and starts the driver; give --driver-command"
         try:
             if not self._why_absent:
                 self._start_driver()
-            self._bench.begin_check()
+            self._driver.begin_check()
             remark = check.run(self._bench)
         except NotOfferedError as error:
             ending = Outcome.NOT_OFFERED, str(error)
@@ -175,35 +177,35 @@ class Runner:
     def _start_driver(self) -> None:
         if not self._began:
             self._began = True
-            if self._bench.starter is not None:
-                self._bench.start()
+            if self._driver.starter is not None:
+                self._driver.start()
             try:
-                self._bench.await_registration()
+                self._driver.await_registration()
             except ViolationError as error:
                 self._why_absent = "the driver did not register"
                 raise error from None
             with suppress(ViolationError):  # which slices/published says, where it is asked
-                self._bench.await_slices()
+                self._driver.await_slices()
 
     def _clean_up(self, outcome: Outcome) -> None:
         """Clean up, and note whether the next check needs a driver that is started anew."""
         if self._why_absent:
             return
-        clean = self._bench.clean() if self._bench.info is not None else True
+        clean = self._bench.clean() if self._driver.info is not None else True
         if self._silent_checks >= MAX_SILENT:
             self._why_absent = f"the driver did not answer in {MAX_SILENT} checks before"
             return
         broken = outcome in (Outcome.FAILED, Outcome.ERROR) or not clean
-        self._broken = broken or not self._bench.is_serving()
+        self._broken = broken or not self._driver.is_serving()
 
     def _restart_driver(self) -> None:
         self._broken = False
-        if self._bench.starter is None:
+        if self._driver.starter is None:
             with suppress(ViolationError):
-                self._bench.await_registration(5.0)
+                self._driver.await_registration(5.0)
             return
         try:
-            self._bench.begin_check()
-            self._bench.renew()
+            self._driver.begin_check()
+            self._driver.renew()
         except ViolationError as error:
             self._why_absent = one_line(f"the driver cannot be started again: {error}", 300)

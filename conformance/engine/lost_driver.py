@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Protocol
 
 from conformance.engine.objects.ledger import Ledger, default_version
@@ -37,7 +37,7 @@ _KIND: Final = "ResourceSlice"
 
 
 class RunningScenario(Protocol):
-    """What these rules need of the context of the running scenario."""
+    """What these rules need of a running scenario."""
 
     @property
     def scenario(self) -> Scenario: ...
@@ -50,8 +50,8 @@ class RunningScenario(Protocol):
     @property
     def stop(self) -> threading.Event: ...
     @property
-    def published(self) -> frozenset[str]:
-        """Nodes for which the driver had published before the first fault."""
+    def published(self) -> frozenset[str] | None:
+        """Nodes for which the driver had published before the first fault, None before one."""
 
     def limit(self, seconds: float) -> float: ...
 
@@ -64,7 +64,8 @@ class LostDriver:
     """
 
     def __init__(self) -> None:
-        self._since: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._since: Mapping[str, str] = {}
 
     def __bool__(self) -> bool:
         """Tell whether the driver is lost anywhere."""
@@ -72,7 +73,10 @@ class LostDriver:
 
     def add(self, nodes: Collection[str], scenario: str) -> None:
         """Note that the driver is lost on these nodes since the scenario with this id."""
-        self._since.update(dict.fromkeys(nodes, scenario))
+        # A new mapping each time, as another scenario may be reading the present one; and one at a
+        # time, as of two that replace the same one the first would be lost.
+        with self._lock:
+            self._since = {**self._since, **dict.fromkeys(nodes, scenario)}
 
     def explain(self, driver: str | None, nodes: Collection[str]) -> str | None:
         """Say why no scenario can use the driver's devices on ``nodes`` (all of them if empty).
@@ -86,16 +90,16 @@ class LostDriver:
         return f"driver {driver} is lost: no ResourceSlices for {where}"
 
 
-def list_published_nodes(context: RunningScenario) -> set[str]:
+def list_published_nodes(attempt: RunningScenario) -> set[str]:
     """Return the scenario's nodes for which the driver's pools are complete now."""
-    if context.profile is None or context.scenario.spec.tier == "allocation":
+    if attempt.profile is None or attempt.scenario.spec.tier == "allocation":
         return set()
     specs_by_node: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for item in context.scope.find(Query(default_version(_KIND), _KIND)):
+    for item in attempt.scope.find(Query(default_version(_KIND), _KIND)):
         spec = item["spec"]
-        if spec["driver"] == context.profile.driver and spec.get("nodeName"):
+        if spec["driver"] == attempt.profile.driver and spec.get("nodeName"):
             specs_by_node[spec["nodeName"]].append(spec)
-    allowed = context.ledger.nodes
+    allowed = attempt.ledger.nodes
     return {
         node
         for node, specs in specs_by_node.items()
@@ -103,37 +107,37 @@ def list_published_nodes(context: RunningScenario) -> set[str]:
     }
 
 
-def await_publication(context: RunningScenario, seconds: float = 0.0) -> set[str]:
+def await_publication(attempt: RunningScenario, seconds: float = 0.0) -> set[str]:
     """Return nodes that were published before the first fault and are not again in this time.
 
     Empty if the run must end.
     """
-    published_before = context.published
+    published_before = attempt.published or frozenset[str]()
     missing: set[str] = set()
 
     def back() -> bool | None:
         missing.clear()
-        if not context.stop.is_set():
-            missing.update(published_before - list_published_nodes(context))
+        if not attempt.stop.is_set():
+            missing.update(published_before - list_published_nodes(attempt))
         return None if missing else True
 
     if published_before:
-        context.scope.wait(back, context.limit(seconds))
+        attempt.scope.wait(back, attempt.limit(seconds))
     return missing
 
 
 def restart_lost_driver(
-    nodes: Collection[str], context: RunningScenario, capabilities: Capabilities
+    nodes: Collection[str], attempt: RunningScenario, capabilities: Capabilities
 ) -> tuple[set[str], str]:
     """Restart the driver on nodes where it is lost, if it can be.
 
     Returns the nodes where it stays lost, and a report.
     Raises TargetError: there was no answer.
     """
-    assert context.profile is not None, "it has published"
+    assert attempt.profile is not None, "it has published"
     report = (
-        f"driver {context.profile.driver} is lost: its ResourceSlices for "
-        f"{', '.join(sorted(nodes))} are not complete again {context.limit(PUBLISHED_SECONDS):g} s "
+        f"driver {attempt.profile.driver} is lost: its ResourceSlices for "
+        f"{', '.join(sorted(nodes))} are not complete again {attempt.limit(PUBLISHED_SECONDS):g} s "
         f"after the scenario's faults ({CAUSE}); "
     )
     restartable = [
@@ -144,12 +148,12 @@ def restart_lost_driver(
     problems = ""
     for name in restartable:
         try:
-            context.scope.faults.disturb(name, "restart")
+            attempt.scope.faults.disturb(name, "restart")
         except InfrastructureError as error:
             problems += f" ({error})"
     # Without a restart that went well nothing has changed, and waiting again is of no use.
     seconds = PUBLISHED_SECONDS if restartable and not problems else 0
-    still_lost = await_publication(context, seconds)
+    still_lost = await_publication(attempt, seconds)
     if not restartable:
         report += "this suite did not start it, and does not restart it"
     elif still_lost:

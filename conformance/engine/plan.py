@@ -12,7 +12,6 @@ from typing import Any
 
 from conformance import __version__
 from conformance.digest import document_digest, set_digest
-from conformance.engine.attempt import ScenarioAttempt, check_bindings
 from conformance.engine.options import Shard
 from conformance.engine.schedule.needs import least_seconds
 from conformance.engine.setup import Setup, planned
@@ -146,11 +145,11 @@ class Plan:
 
 def plan(scenarios: Sequence[LoadedScenario], setup: Setup) -> tuple[Plan, ...]:
     """What a run would do with each scenario; raises UsageError as a run does."""
-    check_bindings(scenarios, setup)
+    setup.check_bindings(scenarios)
     plans = []
     for loaded in scenarios:
         spec = loaded.scenario.spec
-        skipped = ScenarioAttempt(setup, loaded).explain_skip() or ""
+        skipped = setup.explain_skip(loaded) or ""
         disturbances = (step.fault or step.stimulate for step in spec.steps)
         faults = (item.describe() for item in disturbances if item is not None)
         object_counts = Counter[str]() if skipped else _made(spec)

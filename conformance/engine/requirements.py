@@ -53,9 +53,8 @@ def reason_to_skip(
         if gate in locked:
             return f"feature gate {gate} is locked in Kubernetes {capabilities.kubernetes_version}"
     for ability in (*needs.abilities, *([Ability.IMPERSONATION] if spec.accounts else [])):
-        if ability not in capabilities.abilities:
-            why = capabilities.lacking.get(ability, "")
-            return f"not supported by this target: {ability}" + (f": {why}" if why else "")
+        if (lack := capabilities.explain_lack(ability)) is not None:
+            return f"not supported by this target: {ability}" + (f": {lack}" if lack else "")
     if spec.nodes and (refused := capabilities.lacking.get(Ability.HOLLOW_NODES)):
         return f"not supported by this target: {Ability.HOLLOW_NODES}: {refused}"
     if spec.tier != "allocation":
@@ -71,10 +70,8 @@ def reason_to_skip(
             if lacking is not None:
                 return lacking
         if needs.devices_in_all > free.total:
-            none_free = capabilities.lacking.get("devices")
-            return f"needs {counted(needs.devices_in_all, 'device')}, {free.total} available" + (
-                f": {none_free}" if none_free else ""
-            )
+            why = f": {free.why_none}" if free.why_none else ""
+            return f"needs {counted(needs.devices_in_all, 'device')}, {free.total} available{why}"
         most = max(free.by_node.values(), default=0)
         if needs.devices_on_one_node > most:
             return (

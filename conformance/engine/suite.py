@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformance.engine.attempt import ScenarioAttempt, check_bindings
 from conformance.engine.leftovers import last_look
 from conformance.engine.objects.classes import ensure_classes
 from conformance.engine.objects.ledger import Ledger
@@ -67,7 +66,7 @@ def run_suite(
         raise UsageError("no scenario matches; see `dra-conformance list`")
     if workers < 1:
         raise UsageError(f"the number of parallel scenarios must be at least 1, not {workers}")
-    check_bindings(scenarios, setup)
+    setup.check_bindings(scenarios)
     collector = RunCollector()
     dispatcher = Dispatcher([collector, *reporters], setup.stop)
     options = {"workers": workers, **(options or {})}
@@ -85,6 +84,7 @@ def run_suite(
         late = time.monotonic() + timeout if timeout else math.inf
         while True:
             try:
+                # Not for as long as it takes: the time limit is looked at in between.
                 if wait([run], timeout=1.0).done:
                     return run.result()
                 if time.monotonic() >= late:
@@ -108,11 +108,12 @@ class _Suite:
 
     def __post_init__(self) -> None:
         self._schedule = Schedule(
-            self.scenarios, self.setup.opened.capabilities, self.workers, self._reason_to_skip
+            self.scenarios, self.setup.opened.capabilities, self.workers, self.setup.explain_skip
         )
 
     def run(self) -> RunResult:
         start = time.perf_counter()
+        # A resumed run has one result file: what it did before it was interrupted comes first.
         for event in retold(self.begun):
             self.dispatcher.dispatch(event)
         self.dispatcher.check()  # nothing was made yet
@@ -154,6 +155,7 @@ class _Suite:
                     ensure_classes(profile, scope, ledger)
                 self._schedule.run(self._run, self._take, self._ends)
             finally:
+                # After the last scenario, whose claims need the classes; also if one raised.
                 leftovers = ledger.cleanup(CLASSES_GONE)
             owned, terminating = last_look(scope, self.setup, self._namespaces())
         finally:
@@ -176,9 +178,6 @@ class _Suite:
             reason = f"{counted(self._failures, 'scenario')} failed, the limit of --maxfail"
             self.dispatcher.dispatch(RunStopping(reason, self._schedule.running))
 
-    def _reason_to_skip(self, loaded: LoadedScenario, pool: NodePool) -> str | None:
-        return ScenarioAttempt(self.setup, loaded, pool).explain_skip()
-
     def _ends(self) -> bool:
         enough = 0 < self.max_failures <= self._failures
         return enough or self.setup.stop.is_set()
@@ -191,7 +190,8 @@ class _Suite:
             if loaded.id in self.finished
             and self.finished[loaded.id].outcome is not Outcome.SKIPPED
         ]
-        first = {ScenarioAttempt(self.setup, loaded).namespace for loaded, _ in ran}
+        # Attempts between them are seen by the run label (`last_look`).
+        first = {self.setup.name_namespace(loaded) for loaded, _ in ran}
         return first | {finished.namespace for _, finished in ran if finished.namespace}
 
     def _end(self, loaded: LoadedScenario, outcome: Outcome, message: str) -> None:

@@ -40,9 +40,9 @@ class ProblemScope:
 
     def list_objects(self, document: Obj) -> Iterator[Obj]:
         """Yield what is to be created, the pods last; claims in use with their status."""
-        text = json.dumps(
-            {name: document.get(name, []) for name in LISTS},
-        ).replace(DOMAIN, f"{self.token}.{DOMAIN}")
+        text = json.dumps({name: document.get(name, []) for name in LISTS}).replace(
+            DOMAIN, f"{self.token}.{DOMAIN}"
+        )
         renamed = json.loads(_NODE.sub(lambda match: f'"{self.team}-{match[1]}"', text))
         status = {item["metadata"]["name"]: item.get("status") for item in renamed["allocated"]}
         for obj in objects_of(renamed):

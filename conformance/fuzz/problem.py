@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from conformance.fuzz.draw.dice import FOCUS, GATED, Dice
-from conformance.fuzz.draw.pods import (
-    draw_pods,
-    draw_taint_rules,
-    provide_resources,
-)
+from conformance.fuzz.draw.pods import draw_pods, draw_taint_rules, provide_resources
 from conformance.fuzz.draw.problems import draw_problem
 from conformance.targets.reference.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget

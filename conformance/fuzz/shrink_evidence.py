@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conformance.compare.evidence import ask_reference, find_obstacle, name_of, selectors_of
+from conformance.compare.case import explain_case
+from conformance.compare.dumps import read_dump
+from conformance.compare.evidence import ask_reference
 from conformance.compare.explain import read_snapshot
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.waiting import all_waiting, waiting_of
 from conformance.fuzz.shrink_json import Json, shrink
 from conformance.results.read import load_results
 from kube.base.errors import ConformanceError, UsageError
-from kube.base.strictjson import read_object
-from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
 
 Verdict = tuple[str, ...]
@@ -24,11 +23,14 @@ _SECONDS = 10.0
 _NUMBER = re.compile(r" ?#?\d+")
 
 
-def shrink_file(path: Path, subject: str = "") -> tuple[Verdict, Json]:
+def shrink_file(
+    path: Path, subject: str = "", read: Callable[[Path], Json] = read_dump
+) -> tuple[Verdict, Json]:
     """Return the verdict on what a file has, and the smallest document with the same verdict.
 
     Args:
-        path: a snapshot, a decision, or a result file, of which the first difference is taken.
+        path: a snapshot, a dump, a decision, or a result file, of which the first difference is
+            taken.
         subject: of a snapshot, the pod or claim ``namespace/name``; of a result file, a scenario.
 
     Raises UsageError: it is none of them, nothing in it waits or differs, or the reference finds
@@ -37,7 +39,7 @@ def shrink_file(path: Path, subject: str = "") -> tuple[Verdict, Json]:
     if path.suffix == ".ndjson":
         document, subject = _first_difference(path, subject), ""
     else:
-        document = read_object(path)
+        document = read(path)
     try:
         if document.get("pods") and not subject:
             subject = _only_waiting(document)
@@ -96,12 +98,10 @@ def _explain_waiting(snapshot: Snapshot, subject: str) -> Verdict:
     if waiting is None or waiting.case is None:
         raise UsageError(f"{waiting.name}: {waiting.note}" if waiting else "nothing waits in it")
     case = waiting.case
-    explanation = explain(replace(snapshot, claims=case.claims), seconds=_SECONDS)
-    claim_selectors = selectors_of(case.pod, snapshot) if case.pod else ()
-    nodes = {name_of(node): node for node in snapshot.nodes}
+    explanation, obstacles = explain_case(case, _SECONDS)
     reasons: set[str] = set()
     for report in explanation.nodes:
-        problem = find_obstacle(nodes[report.node], case.pod_spec, claim_selectors)
+        problem = obstacles.get(report.node)
         if problem is None and report.kind == "allocated":
             return ("fits",)
         if problem is not None:

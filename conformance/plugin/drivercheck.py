@@ -49,6 +49,7 @@ def _dra_driver_runner(
 ) -> Iterator[Any]:
     """Start one driver for all tests of a module."""
     from conformance.drivercheck.bench import Bench
+    from conformance.drivercheck.driver import DriverUnderCheck
     from conformance.drivercheck.objects import NODE
     from conformance.drivercheck.process import CommandStarter
     from conformance.drivercheck.rbac.policy import read_policy
@@ -68,16 +69,18 @@ def _dra_driver_runner(
     # In /tmp wherever TMPDIR is: the path of a socket has at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         bench = Bench(
-            Path(folder),
-            CommandStarter(dra_driver_command),
-            cdi_folders=tuple(map(Path, folders or ())),
-            policy=policy,
-            next_starter=CommandStarter(next_command) if next_command else None,
+            DriverUnderCheck(
+                Path(folder),
+                CommandStarter(dra_driver_command),
+                cdi_folders=tuple(map(Path, folders or ())),
+                policy=policy,
+                next_starter=CommandStarter(next_command) if next_command else None,
+            )
         )
         try:
             yield Runner(bench)
         finally:
-            bench.close()
+            bench.driver.close()
 
 
 @pytest.fixture

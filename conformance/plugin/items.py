@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.ending import Divergence, may_be_chance, new_attempt
 from conformance.engine.run.scenario_run import run_scenario
-from conformance.plugin.session import SESSION, lock_file, open_setup
+from conformance.plugin.session import FINAL, SESSION, lock_file, open_setup
 from conformance.report.allure import apply_to_current_test
 from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.dispatch import Event
-from conformance.results.events.scenario import Diagnostics, Outcome, ScenarioFinished
+from conformance.results.events.scenario import Attempt, Diagnostics, Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario, load_file
 from kube.base.errors import ConformanceError, InfrastructureError
 from kube.base.locks import file_lock
@@ -58,20 +58,35 @@ class ScenarioItem(pytest.Item):
         super().__init__(**kwargs)
         self.loaded = loaded
         self.events: list[Event] = []
+        self._attempts: list[Attempt] = []
+        self._settled: ScenarioFinished | None = None
         spec = loaded.scenario.spec
         self.add_marker(
             pytest.mark.xdist_group("devices" if spec.tier != "allocation" else loaded.id)
         )
 
     def runtest(self) -> None:
-        """Run the scenario through the engine; its outcome becomes the test's."""
+        """Run the scenario through the engine; its outcome becomes the test's.
+
+        Plugins call this again for a test that failed (pytest-rerunfailures). That is one more
+        attempt, as ``--dra-retries`` makes them; what may not be retried ends as it did.
+        """
+        if self._settled is not None:
+            self.events = [item for item in self.events if isinstance(item, FINAL)]
+            _raise_outcome(self._settled)
+            return
+        self.events.clear()
         session = self.config.stash[SESSION]
         setup = open_setup(session)
         if session.run_options.compare:
             setup = replace(setup, compare=self._compare)
         alone = session.access is not None and self.loaded.scenario.spec.tier != "allocation"
         with file_lock(lock_file(setup.run)) if alone else ExitStack():
-            finished = run_scenario(self.loaded, setup, self.events.append)
+            finished = run_scenario(self.loaded, setup, self.events.append, earlier=self._attempts)
+        if may_be_chance(finished, setup):
+            self._attempts = [*finished.attempts, new_attempt(finished)]
+        else:
+            self._settled = finished
         diagnostic_items = [event.items for event in self.events if isinstance(event, Diagnostics)]
         diagnostics = {name: text for items in diagnostic_items for name, text in items.items()}
         for step in finished.steps:

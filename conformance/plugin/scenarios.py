@@ -48,6 +48,7 @@ from kube.base.text import visible
 from localkube.base import ClusterAccess
 
 SHARD = TypeAdapter(ShardPlan)
+RUNS_AGAIN = "rerun"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,6 +64,11 @@ def pytest_configure(config: pytest.Config) -> None:
         if run_options.debug and run_options.output is None:
             raise UsageError("--dra-debug writes into the output folder; give --dra-output")
         check_options(options)
+        if config.getoption("dist", "no") == "each":
+            raise UsageError(
+                "--dist each runs each scenario in every worker, and a result has it once; use"
+                " --dist load"
+            )
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from None
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
@@ -135,9 +141,17 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
     session = node.config.stash[SESSION]
     if session.run_options.shard is not None:
         session.shard = SHARD.validate_json(_plan_file(session.run).read_bytes())
-    files = [node.config.rootpath / name.partition("::")[0] for name in ids]
+    files = [_find_file(node.config, name.partition("::")[0]) for name in ids]
     loaded = [load_scenario(node.config, file) for file in files if file.suffix in YAML]
     _begin_results(node.config, [item for item in loaded if item is not None])
+
+
+def _find_file(config: pytest.Config, name: str) -> Path:
+    """Return the file of an item's id: below the root folder, or as an argument names it."""
+    start = config.invocation_params.dir
+    arguments = [start / argument.partition("::")[0] for argument in config.args]
+    folders = [config.rootpath, start, *arguments, *(path.parent for path in arguments)]
+    return next((path / name for path in folders if (path / name).is_file()), start / name)
 
 
 def _begin_results(config: pytest.Config, loaded: Sequence[LoadedScenario]) -> None:
@@ -188,7 +202,8 @@ class _Receiver:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         lines: list[str] | None = getattr(report, "dra_events", None)
         if self._session.results is not None and lines:
-            self._session.results.take_lines(lines)
+            # so pytest-rerunfailures calls the outcome of a test that it has run again
+            self._session.results.take_lines(lines, runs_again=report.outcome == RUNS_AGAIN)
 
 
 @pytest.hookimpl(trylast=True)

@@ -24,9 +24,7 @@ from conformance.engine.objects.ledger import Ledger
 from conformance.engine.options import RunOptions
 from conformance.engine.plan import header, now
 from conformance.engine.setup import Setup
-from conformance.report.files import DiagnosticsFolder, file_reporters
-from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
-from conformance.report.pages import write_pages
+from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.dispatch import Dispatcher, Event, Reporter
 from conformance.results.events.run import RunFinished, ShardPlan
 from conformance.results.events.scenario import PlannedScenario, ScenarioFinished, count
@@ -35,9 +33,12 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import attach_target, open_reference
-from kube.base.errors import InfrastructureError
+from kube.base.errors import InfrastructureError, UsageError
 from kube.nodes import RUN_LABEL
 from localkube.base import ClusterAccess
+
+FINAL = (ScenarioCompared, ScenarioFinished)
+"""The events of a scenario's end, which there is one of, whatever was tried before."""
 
 
 def serialize_events(events: Sequence[Event]) -> list[str]:
@@ -49,11 +50,15 @@ class SessionResults:
     """Writes the result file; as a context, for as long as the session lasts."""
 
     def __init__(self, path: Path, setup: Setup) -> None:
+        # Reports are imported where there is one: xdist's workers write none, and start sooner.
+        from conformance.report.folder import OutputFolder
+
         self._path = path
         self._setup = setup
         self._stack = ExitStack()
         self._planned: Mapping[str, PlannedScenario] = {}
         self._finished: list[ScenarioFinished] = []
+        self._repeated: set[str] = set()
         self._dispatcher: Dispatcher | None = None
         self._start = time.perf_counter()
         self._folder = self._stack.enter_context(OutputFolder(path))
@@ -67,6 +72,9 @@ class SessionResults:
         """Write down what is going to run; once, before the first scenario ends."""
         if self._dispatcher is not None:
             return
+        from conformance.report.files import DiagnosticsFolder, file_reporters
+        from conformance.report.folder import DIAGNOSTICS, RESULTS
+
         file = self._stack.enter_context(closing(ResultFile(self._path / RESULTS)))
         reporters: list[Reporter] = [
             self._folder,
@@ -78,17 +86,28 @@ class SessionResults:
         self._planned = {item.id: item for item in event.planned}
         self._dispatcher.dispatch(event)
 
-    def take_lines(self, lines: Sequence[str]) -> None:
-        """Record the events of a test, as :func:`serialize_events` wrote them."""
+    def take_lines(self, lines: Sequence[str], *, runs_again: bool = False) -> None:
+        """Record the events of a test, as :func:`serialize_events` wrote them.
+
+        ``runs_again``: it failed, and a plugin has it run once more, whose end knows this attempt.
+        """
         assert self._dispatcher is not None, "a test ended before the collection did"
-        for line in lines:
-            event = from_line(json.loads(line), self._planned)
+        events = [from_line(json.loads(line), self._planned) for line in lines]
+        ended = {event.scenario.id for event in events if isinstance(event, ScenarioFinished)}
+        if repeated := ended & {event.scenario.id for event in self._finished}:
+            self._repeated |= repeated
+            return
+        for event in events:
+            if runs_again and isinstance(event, FINAL):
+                continue
             if isinstance(event, ScenarioFinished):
                 self._finished.append(event)
             self._dispatcher.dispatch(event)
 
     def finish(self, *, interrupted: bool, left: Sequence[str]) -> None:
         """Complete the file and make the pages. Raises ConformanceError: they cannot be written."""
+        from conformance.report.pages import write_pages
+
         with self._stack:
             if self._dispatcher is None:
                 return
@@ -104,6 +123,12 @@ class SessionResults:
             )
             self._dispatcher.check()
         write_pages(self._path)
+        if self._repeated:
+            raise UsageError(
+                f"{', '.join(sorted(self._repeated))}: run again after the end, by another plugin;"
+                " the result file has the first result of each. To try again what fails, use"
+                " --dra-retries or pytest-rerunfailures"
+            )
 
 
 @dataclass

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.text import Text
 
 from conformance.compare.conclude import conclude_run, explain_uncertified
-from conformance.results.events.result import RunResult, ScenarioResult
+from conformance.results.events.result import RunResult, ScenarioResult, summarize_accounts
 from conformance.results.events.scenario import Outcome
 from kube.base.errors import ExitCode
 from kube.base.redaction import redact
@@ -61,6 +61,8 @@ def closing_lines(
     if result.compared:
         counts = [f"{number} {verdict}" for verdict, number in result.verdicts.items() if number]
         yield Text(f"allocations judged: {', '.join(counts) or 'none'}")
+        if accounts := summarize_accounts(result.compared):
+            yield Text(visible(accounts))
     if result.latency is not None:
         yield Text(str(result.latency))
     if result.left:

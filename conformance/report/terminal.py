@@ -130,6 +130,8 @@ class TerminalReporter:
         self._print(Text(visible(", ".join(about))))
         if event.simulated:
             self._print(Text(visible(f"simulated: {'; '.join(event.simulated)}"), style="dim"))
+        if "rules" in event.versions:
+            self._print(Text(visible(f"judged by rules: {event.versions['rules']}"), style="dim"))
         if event.resumed:
             self._print(Text(visible(f"resumed {event.resumption}"), style="dim"))
         self._began = self._clock()

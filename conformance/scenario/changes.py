@@ -130,6 +130,9 @@ class Patch(ObjectSelector):
             raise ValueError("unchangedSince goes with a merge patch, which can say a version")
         return self
 
+    def describe_change(self) -> str:
+        return f"patch {self.describe()}" + _describe_subresource(self.subresource)
+
     @property
     def body(self) -> Any:
         if isinstance(self.patch, dict):
@@ -152,6 +155,9 @@ class Update(Strict):
             raise ValueError("give unchangedSince or metadata.resourceVersion")
         return self
 
+    def describe_change(self) -> str:
+        return f"update {_describe_manifest(self.object)}"
+
 
 class ServerSideApply(Strict):
     """Apply an object's fields in the name of a field manager (`kubectl apply --server-side`)."""
@@ -161,12 +167,19 @@ class ServerSideApply(Strict):
     force: bool = Field(default=False, description="take over fields that others own")
     subresource: Subresource | None = None
 
+    def describe_change(self) -> str:
+        subresource = _describe_subresource(self.subresource)
+        return f"apply {_describe_manifest(self.object)}{subresource} by {self.field_manager}"
+
 
 class Evict(Strict):
     """Ask for a pod's eviction, as `kubectl drain` does."""
 
     pod: str = Field(description="name of the pod")
     namespace: str | None = None
+
+    def describe_change(self) -> str:
+        return f"evict pod {self.pod}"
 
 
 class Bind(Strict):
@@ -175,6 +188,17 @@ class Bind(Strict):
     pod: str = Field(description="name of the pod")
     node: str = Field(description="name of the node")
     namespace: str | None = None
+
+    def describe_change(self) -> str:
+        return f"bind pod {self.pod} to {self.node}"
+
+
+def _describe_manifest(obj: Manifest) -> str:
+    return f"{obj.get('kind')} {(obj.get('metadata') or {}).get('name')}"
+
+
+def _describe_subresource(subresource: str | None) -> str:
+    return f" ({subresource})" if subresource else ""
 
 
 class Changes(Strict):
@@ -204,26 +228,8 @@ class Changes(Strict):
 
     def describe_change(self) -> str:
         """Return the change in words; empty if it is none of those here."""
-        if self.patch is not None:
-            subresource = f" ({self.patch.subresource})" if self.patch.subresource else ""
-            description = f"patch {self.patch.describe()}{subresource}"
-        elif self.update is not None:
-            obj = self.update.object
-            description = f"update {obj.get('kind')} {(obj.get('metadata') or {}).get('name')}"
-        elif self.server_side_apply is not None:
-            applied = self.server_side_apply
-            subresource = f" ({applied.subresource})" if applied.subresource else ""
-            name = (applied.object.get("metadata") or {}).get("name")
-            description = (
-                f"apply {applied.object.get('kind')} {name}{subresource} by {applied.field_manager}"
-            )
-        elif self.evict is not None:
-            description = f"evict pod {self.evict.pod}"
-        elif self.bind is not None:
-            description = f"bind pod {self.bind.pod} to {self.bind.node}"
-        else:
-            description = ""
-        return description
+        changes = (self.patch, self.update, self.server_side_apply, self.evict, self.bind)
+        return next((change.describe_change() for change in changes if change is not None), "")
 
 
 MODIFIERS = frozenset({"account", "dry_run", "name", "parallel"})

@@ -146,8 +146,7 @@ class Spec(Strict):
         )
     )
     provisional: bool = Field(
-        default=False,
-        description="new and on trial: it does not count in conformance reports",
+        default=False, description="new and on trial: it does not count in conformance reports"
     )
     requires: Requires = Field(default_factory=Requires)
     references: tuple[str, ...] = Field(

@@ -106,6 +106,10 @@ class KnownIssue(Strict):
     shown_by: tuple[ShownBy, ...] = Field(
         default=(), description="failures of scenarios that are this issue"
     )
+    errors: tuple[str, ...] = Field(
+        default=(),
+        description="parts of the scheduler's errors that are this issue, for explain and replay",
+    )
 
     def affects_version(self, version: str) -> bool:
         """Return whether a version like ``v1.37.1-gke.5`` has it; a pre-release is its release."""
@@ -126,6 +130,13 @@ class KnownIssues(Strict):
         """Return ids of the scenarios whose failures on a version are known."""
         issues = (issue for issue in self.issues.values() if issue.affects_version(version))
         return frozenset(item.scenario for issue in issues for item in issue.shown_by)
+
+    def match_errors(self, version: str, errors: Collection[str]) -> Iterator[KnownIssue]:
+        """Yield the issues that a version has and that errors of its scheduler are."""
+        for issue in self.issues.values():
+            is_shown = any(part in error for part in issue.errors for error in errors)
+            if is_shown and issue.affects_version(version):
+                yield issue
 
     def match_failure(
         self, versions: Collection[str], scenario: str, message: str, overlaps_alone: bool

@@ -30,8 +30,7 @@ class SchedulerSpec(Strict):
     description: str = ""
     source: str = Field(default="", description="repository and version that this was written for")
     claims: tuple[str, ...] = Field(
-        default=(),
-        description=f"of {', '.join(OWN_WAYS)}: what it does as kube-scheduler does",
+        default=(), description=f"of {', '.join(OWN_WAYS)}: what it does as kube-scheduler does"
     )
     without: dict[str, str] = Field(
         default={},

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from conformance.scenario.base import Named, Strict, api_objects, dns_name
 from conformance.scenario.documents.validate import load_document, shipped_or_file
+from reference_allocator.api.defaulting import default_slice
 
 
 class NodeTaint(Strict):
@@ -79,8 +80,8 @@ class ShapeSpec(Strict):
     slices: tuple[dict[str, Any], ...] | None = Field(
         default=None,
         description=(
-            "ResourceSlices of the driver, as `kubectl get resourceslices -o yaml` shows them, in"
-            " place of the devices that each node has otherwise"
+            "ResourceSlices, as `kubectl get resourceslices -o yaml` shows them, in place of the"
+            " devices that each node has otherwise; those of other drivers are there beside it"
         ),
     )
 
@@ -101,7 +102,7 @@ class ShapeSpec(Strict):
         for item in api_objects(value or (), "resource/v1.ResourceSlice", "a ResourceSlice of v1"):
             if not (item.get("metadata") or {}).get("name") or not item.get("spec"):
                 raise ValueError("a ResourceSlice needs metadata.name and spec")
-        return value
+        return None if value is None else tuple(map(default_slice, value))
 
     @model_validator(mode="after")
     def _slices_have_their_nodes(self) -> Self:

@@ -1,13 +1,15 @@
 """The steps of a scenario: what each may do, how it is described, and what it needs.
 
-How a step is carried out: ``conformance.engine``. A verb is a field of :class:`Step`, a case in its
-description, and a class there.
+A verb is a field of :class:`Step`, a class here, which describes and checks it, and a class in
+``conformance.engine.run.verbs``, which carries it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Literal, get_args
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -202,12 +204,11 @@ class Step(Changes):
                 " evict, bind, capture, watch, churn, fault, stimulate, wait, copyAllocation"
                 f" (found {', '.join(self.verbs) or 'none'})"
             )
-        changes = {"bind", "delete", "evict", "patch", "server_side_apply", "update"}
-        if self.dry_run and self.action not in changes:
+        if self.dry_run and not self.verb.can_be_dry_run:
             raise ValueError("dryRun goes with patch, update, delete, evict and bind")
-        if self.account is not None and self.action not in changes | {"apply"}:
+        if self.account is not None and not self.verb.is_request:
             raise ValueError("as goes with apply, patch, update, delete, evict and bind")
-        if self.parallel and self.action not in changes | {"apply"}:
+        if self.parallel and not self.verb.is_request:
             raise ValueError("parallel goes with apply, patch, update, delete, evict and bind")
         return self
 
@@ -217,48 +218,181 @@ class Step(Changes):
         return self.verbs[0]
 
     @property
+    def verb(self) -> Verb:
+        """Return what the step does."""
+        return VERBS[self.action](self)
+
+    @property
     def seconds(self) -> float:
         """Return how many seconds the step takes at least where all is well."""
-        churn = self.churn.time if self.churn is not None else 0.0
-        held = (item.consistently or 0.0 for item in self.expect or () if isinstance(item, Timed))
-        return (self.wait or 0.0) + churn + sum(held)
+        return self.verb.seconds
 
     def describe(self) -> str:
         how = f" as {self.account}" if self.account else ""
-        return self._describe_action() + how + (" in parallel" if self.parallel else "")
-
-    def _describe_action(self) -> str:
-        verb, value = self.action, getattr(self, self.action)
-        match verb:
-            case "apply":
-                names = (
-                    f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}" for obj in value
-                )
-                return "apply " + ", ".join(names)
-            case "expect":
-                return "expect " + "; ".join(item.describe() for item in value)
-            case "delete":
-                return "delete " + ", ".join(item.describe() for item in value)
-            case "capture" | "watch":
-                return f"{verb} " + ", ".join(item.describe() for item in value.values())
-            case "fault" | "stimulate" | "copy_allocation":
-                return str(value.describe())
-            case "churn":
-                return f"churn for {value.time:g} s"
-            case "wait":
-                return f"wait {value:g} s"
-        return self.describe_change()
+        return self.verb.describe() + how + (" in parallel" if self.parallel else "")
 
     def lint(self, lint: LintContext) -> None:
         """Report to ``lint`` what the step refers to and needs; expectations do so themselves."""
-        for position, deleted in enumerate(self.delete or ()):
-            lint.expects_selection(("delete", position), deleted)
-        lint.check_changes((), self)
-        for name, captured in (self.capture or {}).items():
-            lint.expects_selection(("capture", name), captured)
-        for verb_with_needs in (self.fault, self.stimulate, self.copy_allocation):
-            if verb_with_needs is not None:
-                verb_with_needs.lint(lint)
+        self.verb.lint(lint)
+
+
+@dataclass(frozen=True, slots=True)
+class Verb(ABC):
+    """What one step does, as its document says it; a class for each verb.
+
+    Attributes:
+        is_request: it is requests that an account may send, and that may be sent in parallel.
+        can_be_dry_run: the API server can check it and store nothing.
+    """
+
+    step: Step
+    is_request: ClassVar[bool] = False
+    can_be_dry_run: ClassVar[bool] = False
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return it in a line, for example ``delete Pod pod0``."""
+
+    def lint(self, lint: LintContext) -> None:  # noqa: B027 -- some refer to nothing
+        """Report to ``lint`` what it refers to and needs."""
+
+    @property
+    def seconds(self) -> float:
+        """Return how many seconds it takes at least where all is well."""
+        return 0.0
+
+
+class ApplyVerb(Verb):
+    """Create objects that the API server must accept."""
+
+    is_request = True
+
+    def describe(self) -> str:
+        objects = self.step.apply or ()
+        names = (f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}" for obj in objects)
+        return "apply " + ", ".join(names)
+
+    def lint(self, lint: LintContext) -> None:
+        lint.check_changes((), self.step)
+
+
+class ChangeVerb(Verb):
+    """One of the changes that ``rejected`` has, too."""
+
+    is_request = can_be_dry_run = True
+
+    def describe(self) -> str:
+        return self.step.describe_change()
+
+    def lint(self, lint: LintContext) -> None:
+        lint.check_changes((), self.step)
+
+
+class DeleteVerb(Verb):
+    """Delete objects that are there."""
+
+    is_request = can_be_dry_run = True
+
+    def describe(self) -> str:
+        return "delete " + ", ".join(item.describe() for item in self.step.delete or ())
+
+    def lint(self, lint: LintContext) -> None:
+        for position, deletion in enumerate(self.step.delete or ()):
+            lint.expects_selection(("delete", position), deletion)
+        lint.check_changes((), self.step)
+
+
+class ExpectVerb(Verb):
+    """Wait for expectations, which check themselves against lint."""
+
+    def describe(self) -> str:
+        return "expect " + "; ".join(item.describe() for item in self.step.expect or ())
+
+    @property
+    def seconds(self) -> float:
+        timed = (item for item in self.step.expect or () if isinstance(item, Timed))
+        return sum(item.consistently or 0.0 for item in timed)
+
+
+class CaptureVerb(Verb):
+    """Remember objects as they are now."""
+
+    def describe(self) -> str:
+        return "capture " + ", ".join(item.describe() for item in self._selectors.values())
+
+    def lint(self, lint: LintContext) -> None:
+        for name, selector in self._selectors.items():
+            lint.expects_selection(("capture", name), selector)
+
+    @property
+    def _selectors(self) -> Mapping[CapturedName, ObjectSelector]:
+        return self.step.capture or {}
+
+
+class WatchVerb(Verb):
+    """Watch from now on; what need not be there yet is nothing to check."""
+
+    def describe(self) -> str:
+        selectors = (self.step.watch or {}).values()
+        return "watch " + ", ".join(item.describe() for item in selectors)
+
+
+class WaitVerb(Verb):
+    """Let time pass."""
+
+    def describe(self) -> str:
+        return f"wait {self.seconds:g} s"
+
+    @property
+    def seconds(self) -> float:
+        return self.step.wait or 0.0
+
+
+class ChurnVerb(Verb):
+    """Do many things at random."""
+
+    def describe(self) -> str:
+        return f"churn for {self.seconds:g} s"
+
+    @property
+    def seconds(self) -> float:
+        return self.step.churn.time if self.step.churn is not None else 0.0
+
+
+class DocumentVerb(Verb):
+    """A verb whose field is a document that describes and checks itself."""
+
+    def describe(self) -> str:
+        return self._document.describe()
+
+    def lint(self, lint: LintContext) -> None:
+        self._document.lint(lint)
+
+    @property
+    def _document(self) -> Fault | Stimulate | CopyAllocation:
+        document = self.step.fault or self.step.stimulate or self.step.copy_allocation
+        assert document is not None, "the step has this verb"
+        return document
+
+
+VERBS: Final[Mapping[str, type[Verb]]] = {
+    "apply": ApplyVerb,
+    "bind": ChangeVerb,
+    "capture": CaptureVerb,
+    "churn": ChurnVerb,
+    "copy_allocation": DocumentVerb,
+    "delete": DeleteVerb,
+    "evict": ChangeVerb,
+    "expect": ExpectVerb,
+    "fault": DocumentVerb,
+    "patch": ChangeVerb,
+    "server_side_apply": ChangeVerb,
+    "stimulate": DocumentVerb,
+    "update": ChangeVerb,
+    "wait": WaitVerb,
+    "watch": WatchVerb,
+}
+"""Field of a step -> what it is. What the engine does then: ``conformance.engine.run.verbs``."""
 
 
 def group_parallel_steps(steps: Sequence[Step]) -> list[list[int]]:

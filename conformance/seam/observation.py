@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from kube.observations import Component, ContainerView, ListedClaim, PublishedDevice, Sample
+from kube.observations import (
+    Component,
+    ContainerView,
+    DriverCall,
+    ListedClaim,
+    PublishedDevice,
+    Sample,
+)
 
 
 class Observation(Protocol):
@@ -35,6 +42,13 @@ class Observation(Protocol):
 
         Needs the ability ``pod-resources``. None where the pod is on no node, or the kubelet does
         not list it or does not answer now.
+        """
+
+    def driver_calls(self) -> Sequence[DriverCall] | None:
+        """Return what the nodes' own drivers answered of the namespace's claims, in order.
+
+        None where that is not known: only our driver's log tells it. Another driver's calls, which
+        runs while a scenario needs it, are not among them.
         """
 
     def claims_in_use(self, node: str, driver: str) -> int:

@@ -7,9 +7,10 @@ and ``kind`` always set). The protocols themselves are in :mod:`conformance.seam
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeVar
 
+from conformance.seam.abilities import Ability
 from kube.simulated import SIMULATED_ATTRIBUTE
 from kube.values import Obj
 
@@ -54,6 +55,9 @@ class FreeDevices:
             starts that driver for scenarios says so before anything is counted.
         last_by_node: node -> the device that is allocated last there, where an attribute tells it
             from all others of the driver.
+        abilities: what can be done with these devices, beside using them.
+        lacking: ability -> why these devices do not give it.
+        why_none: why none is free; empty if one is.
     """
 
     total: int = 0
@@ -61,11 +65,15 @@ class FreeDevices:
     different_by_node: Mapping[str, int] = field(default_factory=dict)
     other_by_node: Mapping[str, int] = field(default_factory=dict)
     last_by_node: Mapping[str, OneDevice] = field(default_factory=dict)
+    abilities: frozenset[Ability] = frozenset()
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    why_none: str = ""
 
     def select_nodes(self, nodes: Collection[str]) -> FreeDevices:
         """Return the free devices as if there were no other nodes than these."""
         by_node = _select(self.by_node, nodes)
-        return FreeDevices(
+        return replace(
+            self,
             total=sum(by_node.values()),
             by_node=by_node,
             different_by_node=_select(self.different_by_node, nodes),
@@ -91,10 +99,9 @@ class Capabilities:
         driver: the driver whose devices the ``node`` tier uses, None without one.
         nodes: nodes with a kubelet that the suite may use.
         other_driver: another driver, whose devices are on the same nodes; None without one.
-        abilities: further things it can do: an :class:`~conformance.seam.abilities.Ability`, or one
-            that names a component.
-        lacking: ability -> why it is not there, where there is more to say than that; ``devices``
-            says it of devices where none is free.
+        abilities: further things it can do, whatever is free: an
+            :class:`~conformance.seam.abilities.Ability`, or one that names a component.
+        lacking: ability -> why it is not there, where there is more to say than that.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
         concurrent: several scenarios can run at once, as its time is not virtual.
         simulated: what is simulated, in words, for reports; empty where nothing is.
@@ -118,6 +125,12 @@ class Capabilities:
     kubelet_version: str = ""
     kubelet_gates: Mapping[str, bool] = field(default_factory=dict)
     free: FreeDevices = field(default_factory=FreeDevices)
+
+    def explain_lack(self, ability: str) -> str | None:
+        """Return why an ability is not there now, "" if there is no more to say; None if it is."""
+        if ability in self.abilities or ability in self.free.abilities:
+            return None
+        return self.free.lacking.get(ability) or self.lacking.get(ability, "")
 
 
 def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:

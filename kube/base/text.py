@@ -9,8 +9,12 @@ losing a character has sent people looking in the wrong place before.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Final
+
+MAX_NAMES: Final = 4
+"""Names of many that are said."""
 
 # C0 and C1 controls but tab and newline, the marks that change the direction of text, separators
 # that some readers take for a newline, and lone surrogates, which no encoding has.
@@ -104,3 +108,9 @@ def public_path(file: str, scenario_id: str) -> str:
 def public_text(text: str, file: str, scenario_id: str) -> str:
     """Return the text with the scenario's file named as :func:`public_path` names it."""
     return text.replace(file, public_path(file, scenario_id)) if file else text
+
+
+def join_some(names: Sequence[str]) -> str:
+    """Return the first few of some names in words, and how many there are beside them."""
+    some = ", ".join(names[:MAX_NAMES])
+    return f"{some} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else some

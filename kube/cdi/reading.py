@@ -5,34 +5,18 @@ The rules: github.com/cncf-tags/container-device-interface, pkg/cdi (cache.go, c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
 from kube.base.text import one_line
+from kube.cdi.edits import ContainerEdits, UnresolvableError
 from kube.cdi.spec import CdiDevice, DeviceNode, Spec, parse
 
 MAX_FILES: Final = 4096
-
-
-class UnresolvableError(Exception):
-    """No valid spec defines a CDI device, or two do."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerEdits:
-    """What a container gets: environment, device files, each path once, and mounts.
-
-    ``mounts``: path in the container -> path on the node.
-    """
-
-    env: Mapping[str, str]
-    device_nodes: tuple[DeviceNode, ...]
-    mounts: Mapping[str, str] = field(default_factory=dict)
 
 
 def device_ids(folders: Iterable[Path]) -> dict[str, CdiDevice]:

@@ -47,6 +47,13 @@ def to_version(obj: Obj, api_version: str) -> Obj:
     return new
 
 
+def as_version(obj: Obj, api_version: str) -> Obj:
+    """Return a stored object in a served version, to be read alone: it may be the stored one."""
+    if obj["apiVersion"] == api_version:
+        return obj
+    return {**obj, "apiVersion": api_version} if api_version != _FLAT else to_version(obj, _FLAT)
+
+
 def claim_devices(obj: Obj) -> Obj:
     """Return ``spec.devices`` of a claim or claim template, empty for any other kind."""
     if obj["kind"] not in {"ResourceClaim", "ResourceClaimTemplate"}:

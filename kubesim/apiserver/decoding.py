@@ -17,7 +17,7 @@ from kubesim.rawjson import RawObject
 from kubesim.resources import Kind
 from kubesim.store import clone
 from reference_allocator.api import schema
-from reference_allocator.api.quantity import NO_QUANTITY, parse_quantity
+from reference_allocator.api.quantity import NO_QUANTITY, as_quantity
 from reference_allocator.api.schema import LIST, MAP, WrongType
 
 _GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
@@ -80,7 +80,7 @@ def decode_object(kind: Kind, obj: Obj, warn: Callable[[str], None] | None = Non
     for text in strict_errors:
         assert warn is not None
         warn(text)
-    decoded: Obj = _copy_decoded(root, obj)
+    decoded: Obj = copy_decoded(root, obj)
     return decoded
 
 
@@ -106,26 +106,26 @@ def list_strict_errors(shape: str, value: Any, path: str) -> Iterator[str]:
             yield from list_strict_errors(inner, item, place)
 
 
-def _copy_decoded(shape: str, value: Any) -> Any:
+def copy_decoded(shape: str, value: Any) -> Any:
     """Return a copy of a value of the right type, as Go's decoder leaves it."""
     if shape == "any":
         return value if isinstance(value, RawObject) else clone(value)
     if shape == "quantity":
-        return str(parse_quantity(str(value).strip()))  # a number is read back as a text
+        return str(as_quantity(value))  # a number is read back as a text
     if shape.startswith(LIST):
         inner = shape[len(LIST) :]
-        return [zero_of(inner) if item is None else _copy_decoded(inner, item) for item in value]
+        return [zero_of(inner) if item is None else copy_decoded(inner, item) for item in value]
     if shape.startswith(MAP):
         inner = shape[len(MAP) :]
         return {
-            key: zero_of(inner) if item is None else _copy_decoded(inner, item)
+            key: zero_of(inner) if item is None else copy_decoded(inner, item)
             for key, item in value.items()
         }
     fields = schema.types().get(shape)
     if fields is None:
         return value
     decoded = {
-        key: _copy_decoded(fields[key], item)
+        key: copy_decoded(fields[key], item)
         for key, item in value.items()
         if item is not None and key in fields
     }

@@ -14,6 +14,7 @@ from kubesim.apiserver.conversion import device_requests, list_devices
 from kubesim.clock import VirtualClock
 from kubesim.pods import list_containers
 from kubesim.store import retain_items
+from reference_allocator.api.defaulting import default_slice
 
 _NOT_READY_SECONDS = 300
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
@@ -59,7 +60,9 @@ def _set_defaults_of_kind(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
             _default_taint(taint, clock)
     if obj["kind"] in _WITH_SPEC:
         obj.setdefault("spec", {})  # no pointer in Go: the field is always there
-    if obj["kind"] in _WORKLOADS:
+    if obj["kind"] == "ResourceSlice":
+        obj.update(default_slice(obj))
+    elif obj["kind"] in _WORKLOADS:
         _default_workload(obj)
     elif obj["kind"] == "DeviceTaintRule":
         _default_taint((obj.get("spec") or {}).get("taint"), clock)
@@ -124,7 +127,7 @@ def _default_pod_spec(spec: Obj) -> Obj:
         container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
         container.setdefault("terminationMessagePath", "/dev/termination-log")
         container.setdefault("terminationMessagePolicy", "File")
-        _default_requests_to_limits(container.setdefault("resources", {}))
+        default_requests_to_limits(container.setdefault("resources", {}))
     return spec
 
 
@@ -133,7 +136,7 @@ def _pull_policy(image: str) -> str:
     return "Always" if tag in {"", "latest"} and "@" not in image else "IfNotPresent"
 
 
-def _default_requests_to_limits(requirements: Obj) -> None:
+def default_requests_to_limits(requirements: Obj) -> None:
     """Default requests to limits."""
     if requirements.get("limits"):
         requests = requirements.setdefault("requests", {})

@@ -58,13 +58,20 @@ def drop_disabled_fields(gates: Mapping[str, bool], obj: Obj, old: Obj | None = 
     """
     used = {
         gate: True
-        for struct, fields in (() if old is None else _list_gated_fields(old))
-        for field, needed in fields.items()
-        if field in struct
+        for _, _, needed in (() if old is None else list_gated_fields(old))
         for gate in needed
     }
+    for struct, field, needed in [*list_gated_fields(obj)]:
+        if not all(gate in used or gates.get(gate) for gate in needed):
+            del struct[field]
+
+
+def list_gated_fields(obj: Obj) -> Iterator[tuple[Obj, str, tuple[str, ...]]]:
+    """Yield each field that gates are for: the part of a stored object with it, name, gates."""
     for struct, fields in _list_gated_fields(obj):
-        _drop_disabled({**gates, **used}, struct, fields)
+        for field, needed in fields.items():
+            if field in struct:
+                yield struct, field, needed
 
 
 def _list_gated_fields(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
@@ -139,11 +146,3 @@ def _list_device_nodes(store: Store, obj: Obj, device: Obj, node_selection: Obj)
             "not map to any nodes"
         )
         raise new_forbidden(obj, text)
-
-
-def _drop_disabled(
-    gates: Mapping[str, bool], struct: Any, fields: Mapping[str, tuple[str, ...]]
-) -> None:
-    for field, needed in fields.items():
-        if field in struct and not all(gates.get(gate) for gate in needed):
-            del struct[field]

@@ -13,7 +13,15 @@ from kube.errors import ApiError
 from kube.store import has_labels
 from kube.values import Obj, Ref
 from kubesim import validation
-from kubesim.apiserver import conversion, decoding, defaulting, deletion, disabled_fields, tables
+from kubesim.apiserver import (
+    conversion,
+    decoding,
+    defaulting,
+    deletion,
+    disabled_fields,
+    new_objects,
+    tables,
+)
 from kubesim.apiserver.admission import Quotas, set_priority
 from kubesim.apiserver.watches import Tell, Watch, matches_fields
 from kubesim.cluster import Cluster
@@ -29,17 +37,7 @@ DECLARED_SINCE = "1.37"
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
 """From a new and an old object to what is not permitted of the difference of their status."""
 
-_SYSTEM_METADATA = (
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "generation",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-)
-_IMMUTABLE_METADATA = ("name", "namespace", *_SYSTEM_METADATA)
+_IMMUTABLE_METADATA = ("name", "namespace", *new_objects.SYSTEM_METADATA)
 _CHECKED_METADATA = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 """System metadata that a client may not change, and is told so."""
 
@@ -63,20 +61,8 @@ class ApiServer:
         Raises ApiError: refused (400, 403, 404, 409 or 422).
         """
         kind = kind_of(obj, self._cluster.gates)
-        new = conversion.to_storage(decoding.decode_object(kind, obj))
-        meta = new["metadata"] = {
-            field: value
-            for field, value in (new.get("metadata") or {}).items()
-            if field not in _SYSTEM_METADATA and value is not None
-        }
-        if kind.namespaced:
-            meta.setdefault("namespace", default_namespace)
-        else:
-            meta.pop("namespace", None)
-        status = new.pop("status", None)
-        defaulting.apply_defaults(new, self._cluster.clock, submitted_as=obj["apiVersion"])
-        if kind.name == "Node":
-            new["status"] = status or {}
+        decoded = decoding.decode_object(kind, obj)
+        new = new_objects.complete_new(kind, decoded, default_namespace, self._cluster.clock)
         if kind.name == "Pod":
             set_priority(self._store, new)
         disabled_fields.drop_disabled_fields(self._cluster.gates, new)
@@ -91,11 +77,8 @@ class ApiServer:
 
         Raises ApiError: refused (403, 404 or 422).
         """
-        meta = new["metadata"]
         labels = deletion.namespace_labels(self._store, kind, new)
-        checked = new
-        if not meta.get("name") and meta.get("generateName"):
-            checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
+        checked = new_objects.with_generated_name(new)
         disabled_fields.admit_slice(self._cluster.gates, self._store, checked)
         self.validate_new(kind, checked, labels)
         self.quotas.admit(checked)

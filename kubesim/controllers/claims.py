@@ -14,6 +14,7 @@ from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster
 from kubesim.resources import KINDS
 from kubesim.store import clone, name_of, namespace_of, retain_items, uid_of
+from kubesim.views import View, is_owned_or_deleted
 from reference_allocator.api.limits import RESERVED_FOR_MAX
 
 _COMPONENT: Final = "kube-controller-manager"
@@ -32,6 +33,12 @@ class ClaimController:
         self._store = cluster.store
         self._api = api
         self._reported: dict[str, str] = {}
+        # Nobody has ever used the others.
+        self._claims = View(
+            cluster.store,
+            ["ResourceClaim"],
+            lambda claim: bool(claim["status"]) or is_owned_or_deleted(claim),
+        )
 
     def restart(self) -> None:
         self._reported.clear()
@@ -41,7 +48,7 @@ class ClaimController:
         for pod in self._store.all("Pod"):
             if pod["spec"].get("resourceClaims") and not pods.is_deleted(pod):
                 self._sync_pod(pod)
-        for claim in self._store.all("ResourceClaim"):
+        for claim in self._claims.list_objects():
             self._sync_claim(claim)
 
     def _sync_pod(self, pod: Obj) -> None:

@@ -16,7 +16,13 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster, set_condition
-from kubesim.controllers.evictor import Eviction, Evictor, published_devices, selects_device
+from kubesim.controllers.evictor import (
+    Eviction,
+    Evictor,
+    published_devices,
+    published_taints,
+    selects_device,
+)
 from kubesim.store import clone, namespace_of, uid_of
 from reference_allocator.api import DeviceId
 
@@ -42,6 +48,8 @@ class EvictionController:
         self._waiting: set[str] = set()
         """Uids of pods that have to go later."""
         self.reporter = RuleReporter(cluster, self._evicted)
+        self._published = published_taints(cluster)
+        self._published_at = self._store.revision_of_kind("ResourceSlice")
 
     def restart(self) -> None:
         self._evicted.clear()
@@ -53,7 +61,11 @@ class EvictionController:
         if not self._cluster.gates.get("DRADeviceTaints"):
             return
         self.reporter.report()
-        evictor = Evictor.for_cluster(self._cluster)
+        # Only where slices have changed: of thousands of them it takes long.
+        revision = self._store.revision_of_kind("ResourceSlice")
+        if revision != self._published_at:
+            self._published, self._published_at = published_taints(self._cluster), revision
+        evictor = Evictor.for_cluster(self._cluster, self._published)
         if not (evictor.published or evictor.rules or self._waiting):
             return
         for pod in self._store.all("Pod"):
@@ -81,8 +93,8 @@ class EvictionController:
         self._api.delete_stored(pod)
 
     def _event(self, pod: Obj, message: str) -> None:
-        reason = "DeviceTaintManagerEviction"
-        self._cluster.record_event(pod, "Normal", reason, message, "device-taint-eviction")
+        reason, component = "DeviceTaintManagerEviction", "device-taint-eviction-controller"
+        self._cluster.record_event(pod, "Normal", reason, message, component)
 
 
 _PERIOD: Final = 10.0  # Seconds between two updates of one rule.

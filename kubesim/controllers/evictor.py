@@ -14,6 +14,7 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.cluster import Cluster
 from reference_allocator.api import DeviceId, Taint, Toleration
+from reference_allocator.gates import MINORS
 from reference_allocator.rules.taints import tolerates
 
 
@@ -39,16 +40,11 @@ class Evictor:
     rules: Sequence[Obj]
 
     @classmethod
-    def for_cluster(cls, cluster: Cluster) -> Evictor:
-        """Return the evictor for the taints that there are now."""
+    def for_cluster(cls, cluster: Cluster, published: Mapping[DeviceId, Sequence[Obj]]) -> Evictor:
+        """Return the evictor for the rules that there are now, and what drivers have published."""
         with_rules = cluster.gates.get("DRADeviceTaintRules")
         rules = cluster.store.all("DeviceTaintRule") if with_rules else []
         effective = [rule for rule in rules if rule["spec"]["taint"]["effect"] == "NoExecute"]
-        published = {
-            device: taints
-            for device, body in published_devices(cluster).items()
-            if (taints := [t for t in body.get("taints") or [] if t["effect"] == "NoExecute"])
-        }
         return cls(cluster, published, effective)
 
     def list_evictions(self, pod: Obj) -> Iterator[Eviction]:
@@ -70,7 +66,9 @@ class Evictor:
             (rule["spec"]["taint"], rule) for rule in self.rules if selects_device(rule, device)
         ]
         for taint, rule in taints:
-            tolerated_for = _tolerated_for(taint, result.get("tolerations") or [])
+            tolerated_for = _tolerated_for(
+                taint, result.get("tolerations") or [], self.cluster.minor
+            )
             if tolerated_for is not None:
                 added = self.cluster.clock.seconds_of(taint["timeAdded"])
                 yield Eviction(added + tolerated_for, rule)
@@ -92,6 +90,15 @@ def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
     return devices_by_id
 
 
+def published_taints(cluster: Cluster) -> dict[DeviceId, list[Obj]]:
+    """Return the NoExecute taints that drivers have published, by device."""
+    return {
+        device: taints
+        for device, body in published_devices(cluster).items()
+        if (taints := [t for t in body.get("taints") or [] if t["effect"] == "NoExecute"])
+    }
+
+
 def selects_device(rule: Obj, device: DeviceId) -> bool:
     """Return whether a rule is about a device; one without a selector is about none."""
     selector = rule["spec"].get("deviceSelector")
@@ -100,15 +107,17 @@ def selects_device(rule: Obj, device: DeviceId) -> bool:
     return all(selector.get(field) in {None, value} for field, value in device._asdict().items())
 
 
-def _tolerated_for(taint: Obj, tolerations: list[Obj]) -> float | None:
+def _tolerated_for(taint: Obj, tolerations: list[Obj], minor: str) -> float | None:
     """Return seconds for which a taint is tolerated, None without end.
 
     Only tolerations whose effect is NoExecute count: an empty effect, which covers every effect
-    when devices are allocated, does not count here.
+    when devices are allocated, counts here since 1.38 (kubernetes/kubernetes#143376).
     """
+    since_1_38 = MINORS.index(minor) >= MINORS.index("1.38")
+    effects = {"NoExecute", "", None} if since_1_38 else {"NoExecute"}
     tolerated_seconds: float | None = None
     for toleration in tolerations:
-        if toleration.get("effect") != "NoExecute":
+        if toleration.get("effect") not in effects:
             continue
         if not tolerates(Toleration.from_dict(toleration), Taint.from_dict(taint)):
             continue

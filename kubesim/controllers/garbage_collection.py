@@ -11,6 +11,7 @@ from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster
 from kubesim.resources import KINDS
 from kubesim.store import name_of, retain_items, uid_of
+from kubesim.views import View, is_owned_or_deleted
 
 _ORPHAN_SECONDS: Final = 60
 """How long a pod outlives its node: 40 s of quarantine, looked at every 20 s (podgc)."""
@@ -30,13 +31,14 @@ class GarbageCollector:
         self._store = cluster.store
         self._api = api
         self._orphaned_at: dict[str, float] = {}
+        self._candidates = View(cluster.store, KINDS, is_owned_or_deleted)
 
     def restart(self) -> None:
         """Forget since when pods of gone nodes are waited for."""
         self._orphaned_at.clear()
 
     def sync(self) -> None:
-        for listed in self._store.iterate_objects():
+        for listed in self._candidates.list_objects():
             obj = self._store.by_uid(uid_of(listed))
             if obj is None:
                 continue  # It went with one before it.
@@ -72,7 +74,7 @@ class GarbageCollector:
         uid = uid_of(owner)
         return [
             obj
-            for obj in self._store.iterate_objects()
+            for obj in self._candidates.list_objects()
             if any(
                 reference["uid"] == uid
                 for reference in obj["metadata"].get("ownerReferences") or []

@@ -39,7 +39,7 @@ from kubesim.front.options import (
     read_write_options,
 )
 from kubesim.front.revisions import check_token, make_token, parse_revision
-from kubesim.front.watching import stream_watch
+from kubesim.front.watching import Wakeups, stream_watch
 from kubesim.store import name_of, namespace_of, not_found
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
@@ -88,6 +88,7 @@ class Application:
     def __init__(self, backend: Backend, tokens: Mapping[str, User | None]) -> None:
         self.backend = backend
         self._tokens = tokens
+        self._wakeups: Wakeups | None = None
         self._remaining_lists: OrderedDict[tuple[str, ...], tuple[int, list[Obj]]] = OrderedDict()
 
     def before(self, method: str, call: Call | None) -> None:
@@ -118,7 +119,6 @@ class Application:
         await response(scope, receive, send)
 
     async def _answer_request(self, request: Request, warnings: Warnings) -> Response:
-        method, path = request.method, request.url.path
         user = user_of(request.headers, self._tokens)
         try:
             async with asyncio.timeout(self.body_seconds):
@@ -126,27 +126,38 @@ class Application:
         except TimeoutError:
             text = "Timeout: request did not complete within the allotted timeout"
             raise ApiError(504, "Timeout", text) from None
+        # In another thread, because clients are answered meanwhile; in one, because to change
+        # threads costs as much as most requests.
+        loop = asyncio.get_running_loop()
+        return await run_in_threadpool(self._answer_body, request, user, data, warnings, loop)
+
+    def _answer_body(
+        self,
+        request: Request,
+        user: User | None,
+        data: bytes,
+        warnings: Warnings,
+        loop: asyncio.AbstractEventLoop,
+    ) -> Response:
+        method, path = request.method, request.url.path
         query: dict[str, list[str]] = {}
         for name, value in request.query_params.multi_items():
             query.setdefault(name, []).append(value)
         accept = request.headers.get("accept", "*/*")
         check_timeout(query)
         if method == "GET" and (discovered := self._discover(path, accept)) is not None:
-            await run_in_threadpool(self.before, method, None)
+            self.before(method, None)
             return discovered
         call = self._read_call(method, path, query, user)
-        await run_in_threadpool(self.before, method, call)
+        self.before(method, call)
         if text := call.explain_deprecation(self.backend.minor):
             warnings.add(text)
         if call.is_watch:
             self._authorize(call)
-            form = answers.negotiate(accept, watchable=True)
-            return await run_in_threadpool(self._begin_watch, call, form)
+            return self._begin_watch(call, answers.negotiate(accept, watchable=True), loop)
         content_type = request.headers.get("content-type", "")
         agent = request.headers.get("user-agent", "").partition("/")[0]
-        sent = Sent(content_type, data, agent)
-        # In a thread, because others are answered meanwhile.
-        return await run_in_threadpool(self._carry_out, call, accept, sent, warnings)
+        return self._carry_out(call, accept, Sent(content_type, data, agent), warnings)
 
     def _discover(self, path: str, accept: str) -> Response | None:
         discovered = answer_discovery(path, self.backend.kubernetes, self.backend.gates, accept)
@@ -163,13 +174,18 @@ class Application:
                 self.backend.handler.authorizer.check(user, wanted_of(method, path, query))
             raise
 
-    def _begin_watch(self, call: Call, form: Form) -> Response:
+    def _begin_watch(self, call: Call, form: Form, loop: asyncio.AbstractEventLoop) -> Response:
         # What cannot be understood is refused before the stream begins.
         options = call.list_options
         call.build_selection()
         parse_revision(options.revision, 500)
         seconds = _WATCH_SECONDS if options.timeout is None else options.timeout
-        stream = stream_watch(self.backend, call, min(seconds, _WATCH_SECONDS), form)
+        with self.backend.lock:
+            if self._wakeups is None:
+                self._wakeups = Wakeups(self.backend.history, loop)
+        stream = stream_watch(
+            self.backend, self._wakeups, call, min(seconds, _WATCH_SECONDS), form
+        )
         return StreamingResponse(stream, media_type="application/json")
 
     def _carry_out(self, call: Call, accept: str, sent: Sent, warnings: Warnings) -> Response:
@@ -323,7 +339,7 @@ class Application:
             self._remaining_lists[meta["continue"], *place] = revision, remaining[limit:]
             if len(self._remaining_lists) > _MAX_UNFINISHED_LISTS:
                 self._remaining_lists.popitem(last=False)
-        objects = [conversion.to_version(obj, call.api_version) for obj in page]
+        objects = [conversion.as_version(obj, call.api_version) for obj in page]
         return answers.build_list(call, meta, objects)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kube.errors import ApiError
@@ -29,11 +29,13 @@ class Event:
     Attributes:
         obj: the object after it, or as it was last, with the resourceVersion of the change.
         old: the object before it; None where there was none.
+        lines: type and apiVersion -> the line that watches have of it, made for the first of them.
     """
 
     type: str
     obj: Obj
     old: Obj | None
+    lines: dict[tuple[str, str], bytes] = field(default_factory=dict, compare=False)
 
     @property
     def revision(self) -> int:
@@ -48,38 +50,72 @@ class Event:
         return as_seen(self.type, self.obj, selected_before, selects)
 
 
+class FellBehindError(Exception):
+    """Events that a watch has not had yet are forgotten."""
+
+
 class History:
-    """Events of a store since this was made; the lock guards both.
+    """Events of a store since this was made.
 
     As the watch cache of k8s.io/apiserver (pkg/storage/cacher/watch_cache.go) it keeps a limited
-    number of events, and refuses to begin before them.
+    number of events, and refuses to begin before them. All watches read the same events, each from
+    a position of its own, so that what a slow client has not read takes no memory.
+
+    Args:
+        lock: held by whoever changes the store.
+        capacity: how many events are kept at least; up to twice as many are.
     """
 
     def __init__(self, store: Store, lock: threading.RLock, capacity: int = CAPACITY) -> None:
         self._history_grown = threading.Condition(lock)
-        self._events: deque[Event] = deque(maxlen=capacity)
+        # A lock of its own, because the other one is held while controllers and scheduler work:
+        # clients have the events of that meanwhile.
+        self._events_lock = threading.Lock()
+        self._capacity = capacity
+        self._events: list[Event] = []
+        self._first_position = 0
         self._oldest = store.revision
         self._objects_by_uid = {uid_of(obj): obj for obj in store.iterate_objects()}
-        self._followers: list[Callable[[Event | None], None]] = []
+        self._followers: list[Callable[[], None]] = []
         self.closed = False
         for kind in KINDS:
             store.listen(kind, self._record_change)
 
-    def events_since(self, revision: int) -> list[Event]:
-        """Return the events after a revision of the store, oldest first. Raises ApiError."""
-        if revision < self._oldest:
-            text = f"too old resource version: {revision} ({self._oldest})"
-            raise ApiError(410, "Expired", text)
-        return [event for event in self._events if event.revision > revision]
+    @property
+    def position(self) -> int:
+        """The position behind the newest event."""
+        with self._events_lock:
+            return self._first_position + len(self._events)
 
-    def follow(self, listener: Callable[[Event | None], None]) -> Callable[[], None]:
-        """Call a function with each event from now on, and with None at the end.
+    def find_position(self, revision: int) -> int:
+        """Return the position of the first event after a revision of the store.
+
+        Raises ApiError: 410, events after it are forgotten.
+        """
+        with self._events_lock:
+            if revision < self._oldest:
+                text = f"too old resource version: {revision} ({self._oldest})"
+                raise ApiError(410, "Expired", text)
+            index = bisect_right(self._events, revision, key=lambda event: event.revision)
+            return self._first_position + index
+
+    def read_events(self, position: int) -> list[Event]:
+        """Return the events from a position on, oldest first. Raises FellBehindError."""
+        with self._events_lock:
+            if position < self._first_position:
+                raise FellBehindError
+            return self._events[position - self._first_position :]
+
+    def has_news(self, position: int) -> bool:
+        """Return whether there are events from a position on, or there will be none any more."""
+        return self.closed or self.position > position
+
+    def follow(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call a function after each event from now on, and at the end.
 
         Returns what ends that.
         """
         self._followers.append(listener)
-        if self.closed:
-            listener(None)
         return lambda: self._followers.remove(listener)
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
@@ -90,7 +126,7 @@ class History:
     def close(self) -> None:
         with self._history_grown:
             self.closed = True
-            self._publish(None)
+            self._tell_followers()
 
     def _record_change(self, change: str, obj: Obj) -> None:
         uid = uid_of(obj)
@@ -99,15 +135,18 @@ class History:
             self._objects_by_uid[uid] = obj
             change = "ADDED" if old is None else "MODIFIED"
         with self._history_grown:
-            if len(self._events) == self._events.maxlen:
-                self._oldest = self._events[0].revision
-            event = Event(change, obj, old)
-            self._events.append(event)
-            self._publish(event)
+            with self._events_lock:
+                # Many at once, because each time all that stay are moved.
+                if len(self._events) >= 2 * self._capacity:
+                    self._oldest = self._events[self._capacity - 1].revision
+                    del self._events[: self._capacity]
+                    self._first_position += self._capacity
+                self._events.append(Event(change, obj, old))
+            self._tell_followers()
 
-    def _publish(self, event: Event | None) -> None:
+    def _tell_followers(self) -> None:
         for listener in tuple(self._followers):
-            listener(event)
+            listener()
         self._history_grown.notify_all()
 
 

@@ -26,6 +26,7 @@ from kubesim.front.options import WriteOptions
 from kubesim.rawjson import keep_texts
 from kubesim.validation.errors import invalid, new_invalid
 from reference_allocator.api import schema
+from reference_allocator.api.quantity import WrittenNumber
 from reference_allocator.api.quoting import go_quote
 
 MAX_BODY: Final = 3 << 20  # Bytes of a request (MaxRequestBodyBytes of apiserver's config).
@@ -127,7 +128,8 @@ def decode_json(data: bytes) -> Any:
     """
     check_bounds(data)
     sent = data.decode("utf-8", "replace")
-    value = keep_texts(sent, json.loads(sent, object_pairs_hook=_note_repeated_keys))
+    read = json.loads(sent, object_pairs_hook=_note_repeated_keys, parse_float=WrittenNumber)
+    value = keep_texts(sent, read)
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()

@@ -65,7 +65,22 @@ def answer_discovery(
     match path.rstrip("/").split("/")[1:]:
         case ["version"]:
             major, minor, _ = kubernetes.split(".")
-            answer = {"major": major, "minor": minor, "gitVersion": f"v{kubernetes}"}
+            # Clients that check types want each of them (``version.Info`` of k8s.io/apimachinery).
+            answer = {
+                "major": major,
+                "minor": minor,
+                "emulationMajor": major,
+                "emulationMinor": minor,
+                "minCompatibilityMajor": major,
+                "minCompatibilityMinor": str(int(minor) - 1),
+                "gitVersion": f"v{kubernetes}",
+                "gitCommit": "",
+                "gitTreeState": "clean",
+                "buildDate": "1970-01-01T00:00:00Z",
+                "goVersion": "",
+                "compiler": "",
+                "platform": "",
+            }
         case ["healthz" | "livez" | "readyz"]:
             answer = {"status": "ok"}
         case ["api"]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+import sys
 import threading
 from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +27,11 @@ from kube.values import User
 from kubesim.front.application import Application
 from kubesim.front.backend import Backend
 
+_REFUSALS: Final = {
+    400: "400 Bad Request",
+    431: "431 Request Header Fields Too Large",
+    501: "Unsupported transfer encoding",
+}
 _IDLE_SECONDS: Final = 120
 _END_SECONDS: Final = 1
 
@@ -66,6 +73,23 @@ class Connection(H11Protocol):
         self._cancel_timeout()
         super().connection_lost(exc)
 
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (uvicorn's words)
+        """Refuse what is no request, in the words of Go's net/http (``badRequestError``).
+
+        It is called where h11 has raised the error that says why.
+        """
+        error = sys.exc_info()[1]
+        status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
+        text = _REFUSALS.get(status, _REFUSALS[400])
+        headers = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"Connection", b"close")]
+        for event in (
+            h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase),
+            h11.Data(data=text.encode()),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
     def _time_headers(self) -> None:
         if self.conn.their_state is not h11.IDLE:
             self._cancel_timeout()
@@ -98,9 +122,16 @@ def listen(port: int = 0) -> socket.socket:
 
     Raises UsageError: it cannot be had.
     """
+    # With its protocol by name: else asyncio does not know that it is TCP, leaves Nagle's algorithm
+    # on for each connection, and a client that delays acknowledgements waits 40 ms for an answer.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server(("127.0.0.1", port))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
+        listening.listen()
+        return listening
     except OSError as error:
+        listening.close()
         raise UsageError(
             f"port {port} of 127.0.0.1 cannot be listened on: {error.strerror or error}; choose "
             "another --port, or 0 for any free one"
@@ -161,6 +192,11 @@ class Front(Application):
         write_kubeconfig(
             path, cluster=self._name, server=self.url, ca=self._certificate, user=user, token=token
         )
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The connections that are open."""
+        return list(self._server.server_state.connections)  # type: ignore[arg-type]
 
     def close(self) -> None:
         self.backend.history.close()

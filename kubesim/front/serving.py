@@ -32,6 +32,9 @@ from kubesim.world import World
 _NAMESPACES: Final = ("default", "kube-system")
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _END_SECONDS: Final = 30.0
+_CHEAP_SECONDS: Final = 0.01
+"""What a request may wait for controllers and scheduler; in a cluster of thousands of objects they
+take longer, and then, as in a real cluster, they follow on their own."""
 _LONGEST_WAIT: Final = 1.0
 """A signal that comes just before a wait goes to sleep has its handler run after it."""
 
@@ -56,6 +59,9 @@ class RealTime(Backend):
         self._changed = threading.Condition(lock)
         # time.time() may be set back.
         self._ahead = world.clock.now - time.monotonic()
+        self._settle_seconds = 0.0
+        self._settled_at = 0.0
+        self._is_unsettled = False
         for name in _NAMESPACES:
             with self.changing(), suppress(ApiError):  # somebody may have made it
                 named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -63,21 +69,46 @@ class RealTime(Backend):
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock for a request that changes something; what follows happens at the end."""
+        """Hold the lock for a request that changes something.
+
+        What follows of it happens at the end. Where that takes long, `run` does it, and no more
+        than half of the time, so that it falls behind and requests do not.
+        """
         with self._changed:
             self._catch_up()
             yield
-            self._world.settle()
+            self._is_unsettled = True
+            if self._seconds_until_settling() <= 0:
+                self._settle()
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Let time pass, until an exception ends it. Raises TargetError."""
+        """Let time pass, until the front is closed. Raises TargetError."""
         with self._changed:
-            while True:
+            while not self.history.closed:
                 self._catch_up()
-                due = self._world.clock.next_moment()
-                wait_seconds = _LONGEST_WAIT if due is None else max(0.0, due - self._now())
-                self._changed.wait(min(wait_seconds, _LONGEST_WAIT))
+                wait_seconds = _LONGEST_WAIT
+                if (due := self._world.clock.next_moment()) is not None:
+                    wait_seconds = min(wait_seconds, max(0.0, due - self._now()))
+                if self._is_unsettled:
+                    settle_seconds = self._seconds_until_settling()
+                    if settle_seconds <= 0:
+                        self._settle()
+                        continue
+                    wait_seconds = min(wait_seconds, settle_seconds)
+                self._changed.wait(wait_seconds)
+
+    def _seconds_until_settling(self) -> float:
+        if self._settle_seconds < _CHEAP_SECONDS:
+            return 0.0
+        return self._settled_at + self._settle_seconds - time.monotonic()
+
+    def _settle(self) -> None:
+        start = time.thread_time()  # what it costs, however busy the machine is
+        self._world.settle()
+        self._settle_seconds = time.thread_time() - start
+        self._settled_at = time.monotonic()
+        self._is_unsettled = False
 
     def _catch_up(self) -> None:
         while self._world.advance(self._now()):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from kube.cdi.reading import ContainerEdits
+from kube.cdi.edits import ContainerEdits
 from kube.observations import ContainerView
 from kube.values import Obj
 

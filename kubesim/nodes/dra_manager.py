@@ -4,9 +4,9 @@ Follows pkg/kubelet/cm/dra/manager.go: a claim is prepared once on a node and un
 last of its pods stopped; a container gets the devices of the claims and requests that it names. A
 claim counts as prepared once all claims of a pod are, so after a refusal the driver is asked for
 each of them again; and what it was asked for is unprepared, whether it was refused or not. Of
-several drivers each is asked for the claims that have devices of it, one driver after the other. A
-driver is not asked where all of its devices in the claim say so (claiminfo.go, gate
-DRAOptionalNodeOperations).
+several drivers each is asked for the claims that have devices of it, all in one call, one driver
+after the other; the next one is not asked once a claim was refused. A driver is not asked where all
+of its devices in the claim say so (claiminfo.go, gate DRAOptionalNodeOperations).
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from kube.cdi.reading import ContainerEdits, UnresolvableError
-from kube.observations import CALLS, OPERATIONS
+from kube.cdi.edits import ContainerEdits, UnresolvableError
+from kube.observations import CALLS, OPERATIONS, DriverCall
 from kube.values import Obj
 from kubesim import pods
 from kubesim.cluster import Cluster
 from kubesim.nodes.driver import DriverError, NodeDriver, PreparedDevice
-from kubesim.store import name_of, namespace_of, uid_of
+from kubesim.resources import KINDS
+from kubesim.store import name_of, namespace_of, not_found, uid_of
 
 _PREPARE: Final = "NodePrepareResources"
 _UNPREPARE: Final = "NodeUnprepareResources"
+_WITHOUT_MARK: Final = ("1.34", "1.35")
+"""Minors whose kubelets let a pod use a claim that is being unprepared."""
+
 _SERVICE: Final = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 
 
@@ -43,6 +47,7 @@ class Prepared:
         complete: it is prepared, and the driver is not asked again.
         unprepare: the drivers that are asked when no pod uses it any more.
         claim: its namespace and name.
+        unpreparing: it is being unprepared, and gets no more pods.
     """
 
     devices: dict[str, list[PreparedDevice]] = field(default_factory=dict)
@@ -50,6 +55,7 @@ class Prepared:
     complete: bool = False
     unprepare: Sequence[str] = ()
     claim: tuple[str, str] = ("", "")
+    unpreparing: bool = False
 
 
 class DRAManager:
@@ -58,6 +64,7 @@ class DRAManager:
     Attributes:
         drivers: those of the node; the first of them knows where CDI specs are.
         prepared: by the uid of the claim.
+        unheard_until: driver -> virtual time until which nothing is known of its devices' health.
     """
 
     def __init__(self, cluster: Cluster, driver: NodeDriver | None, component: str) -> None:
@@ -66,6 +73,7 @@ class DRAManager:
         self._called_drivers: dict[str, None] = {}
         self.drivers = [driver] if driver is not None else []
         self.prepared: dict[str, Prepared] = {}
+        self.unheard_until: dict[str, float] = {}
 
     def prepare(self, pod: Obj) -> None:
         """Prepare all claims of a pod, whether its containers use them or not.
@@ -73,17 +81,20 @@ class DRAManager:
         Raises NotPreparedError: not now; what was prepared stays, and the next attempt goes on.
         """
         with self._count_operation("PrepareResources"):
-            self._prepare_claims(pod)
+            try:
+                self._prepare_claims(pod)
+            except NotPreparedError as error:
+                raise NotPreparedError(f"prepare dynamic resources: {error}") from None
 
     def _prepare_claims(self, pod: Obj) -> None:
         claims = []
-        for _, claim in self.claims_of(pod):
+        for entry_name, claim in self.claims_of(pod):
             if claim is None:
-                raise NotPreparedError("ResourceClaim not created yet")
+                raise NotPreparedError(_explain_missing_claim(pod, entry_name))
             if not pods.is_reserved(claim, pod):
                 raise NotPreparedError(
-                    f"ResourceClaim {name_of(claim)}: pod {name_of(pod)} ({uid_of(pod)}) is not "
-                    f"allowed to use ResourceClaim {name_of(claim)} ({uid_of(claim)})"
+                    f"pod {name_of(pod)} ({uid_of(pod)}) is not allowed to use ResourceClaim "
+                    f"{name_of(claim)} ({uid_of(claim)})"
                 )
             if "allocation" not in claim["status"]:
                 raise NotPreparedError(f"ResourceClaim {name_of(claim)}: not allocated")
@@ -102,16 +113,25 @@ class DRAManager:
                 for claim in claims
             ]
             for driver in self._order_drivers(batches):
+                refusals = []
+                answers: list[tuple[Prepared, list[PreparedDevice]]] = []
                 for entry, claim, names in zip(entries, claims, batches, strict=True):
                     if not entry.complete and driver.name in names:
-                        entry.devices[driver.name] = self._prepare(driver, claim)
+                        try:
+                            answers.append((entry, self._prepare(driver, claim)))
+                        except NotPreparedError as error:
+                            refusals.append(error)
+                if refusals:  # a kubelet names any of them, for it goes over a map
+                    raise refusals[0]
+                for entry, devices in answers:
+                    entry.devices[driver.name] = devices
         for entry in entries:
             entry.complete = True
 
     def restart(self) -> None:
-        """Keep the claims, which the checkpoint has, but not that they are prepared."""
+        """Keep the claims, which the checkpoint has, but not how far they are prepared."""
         for entry in self.prepared.values():
-            entry.complete = False
+            entry.complete = entry.unpreparing = False
 
     def unprepare(self, pod_uid: str) -> None:
         """Let go of a pod's claims. Raises NotPreparedError."""
@@ -119,14 +139,28 @@ class DRAManager:
             self._release_claims(pod_uid)
 
     def _release_claims(self, pod_uid: str) -> None:
-        for claim_uid, prepared in list(self.prepared.items()):
-            if pod_uid not in prepared.pods:
-                continue
+        """Unprepare the claims that no other pod uses: all of them, or they all stay."""
+        unused: dict[str, Prepared] = {}
+        for claim_uid, prepared in self.prepared.items():
             if prepared.pods == {pod_uid}:
-                for name in prepared.unprepare:
-                    self._unprepare(self._find_registered_driver(name), claim_uid)
-                del self.prepared[claim_uid]
-            prepared.pods.discard(pod_uid)
+                prepared.unpreparing = True
+                unused[claim_uid] = prepared
+            else:
+                prepared.pods.discard(pod_uid)
+        for name in dict.fromkeys(
+            name for prepared in unused.values() for name in prepared.unprepare
+        ):
+            driver, refusals = self._find_registered_driver(name), []
+            for claim_uid, prepared in unused.items():
+                if name in prepared.unprepare:
+                    try:
+                        self._unprepare(driver, claim_uid, prepared.claim)
+                    except NotPreparedError as error:
+                        refusals.append(error)
+            if refusals:
+                raise refusals[0]
+        for claim_uid in unused:
+            del self.prepared[claim_uid]
 
     @contextmanager
     def _count_operation(self, operation: str) -> Iterator[None]:
@@ -194,6 +228,8 @@ class DRAManager:
                     "exists (previous pod force-deleted?!)"
                 )
         entry = self.prepared.setdefault(uid_of(claim), Prepared(claim=key))
+        if entry.unpreparing and self._cluster.minor not in _WITHOUT_MARK:
+            raise NotPreparedError(f"ResourceClaim {key[1]} is being unprepared")
         entry.pods.add(uid_of(pod))
         return entry
 
@@ -210,20 +246,40 @@ class DRAManager:
         return list(drivers)
 
     def _prepare(self, driver: NodeDriver, claim: Obj) -> list[PreparedDevice]:
-        self._called_drivers[driver.name] = None
-        try:
-            return list(driver.prepare(claim))
-        except DriverError as error:
-            raise NotPreparedError(
-                f"NodePrepareResources failed for ResourceClaim {name_of(claim)}: {error}"
-            ) from None
+        name = name_of(claim)
+        with self._note_call(driver, (namespace_of(claim), name), "prepare"):
+            try:
+                return list(driver.prepare(claim))
+            except DriverError as error:
+                raise NotPreparedError(
+                    f"NodePrepareResources failed for ResourceClaim {name}: {error}"
+                ) from error
 
-    def _unprepare(self, driver: NodeDriver, claim_uid: str) -> None:
+    def _unprepare(self, driver: NodeDriver, claim_uid: str, claim: tuple[str, str]) -> None:
+        with self._note_call(driver, claim, "unprepare"):
+            try:
+                driver.unprepare(claim_uid)
+            except DriverError as error:
+                raise NotPreparedError(
+                    f"NodeUnprepareResources failed for ResourceClaim {claim[1]}: {error}"
+                ) from error
+
+    @contextmanager
+    def _note_call(
+        self, driver: NodeDriver, claim: tuple[str, str], operation: str
+    ) -> Iterator[None]:
+        """Note what a driver is asked for a claim (namespace and name), and what it answers."""
         self._called_drivers[driver.name] = None
+        error_text = ""
         try:
-            driver.unprepare(claim_uid)
-        except DriverError as error:
-            raise NotPreparedError(f"NodeUnprepareResources: {error}") from None
+            yield
+        except NotPreparedError as error:
+            error_text = str(error.__cause__ or error)
+            raise
+        finally:
+            if driver is self.drivers[0]:
+                call = DriverCall(claim[1], operation, error_text)
+                self._cluster.driver_calls.append((claim[0], call))
 
     def claims_of(self, pod: Obj) -> Iterator[tuple[str, Obj | None]]:
         """Yield pod claim name -> claim; the special claim for extended resources has no name."""
@@ -286,6 +342,8 @@ class DRAManager:
 
     def _read_health(self, driver: NodeDriver, device: PreparedDevice) -> Obj:
         health, message = driver.health(device.device_name)
+        if self._cluster.clock.now < self.unheard_until.get(driver.name, 0.0):
+            health, message = "Unknown", ""
         fallback = f"{driver.name}/{device.pool_name}/{device.device_name}"
         entry: Obj = {"resourceID": next(iter(device.cdi_device_ids), fallback), "health": health}
         if message and self._cluster.gates.get("ResourceHealthStatusMessage"):
@@ -298,6 +356,23 @@ class DRAManager:
             for device in devices:
                 if _is_for(device, request):
                     yield from device.cdi_device_ids
+
+
+def _explain_missing_claim(pod: Obj, entry_name: str) -> str:
+    """Return why a pod's claim is missing; the claim for extended resources has no entry.
+
+    The words are those of prepareResources and of Name in
+    k8s.io/dynamic-resource-allocation/resourceclaim.
+    """
+    special = pod["status"].get("extendedResourceClaimStatus") or {}
+    claim_name = special.get("resourceClaimName")
+    for entry in pod["spec"].get("resourceClaims") or []:
+        if entry["name"] == entry_name:
+            claim_name = pods.claim_name(pod, entry)
+    if claim_name is None:
+        return f'pod "{namespace_of(pod)}/{name_of(pod)}": ResourceClaim not created yet'
+    missing = not_found(KINDS["ResourceClaim"], claim_name)
+    return f"fetch ResourceClaim {claim_name}: {missing.message}"
 
 
 def _is_for(device: PreparedDevice, request: str) -> bool:

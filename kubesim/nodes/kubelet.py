@@ -28,6 +28,9 @@ _MAX_RETRY_SECONDS: Final = 60.0
 _RESTART_SECONDS: Final = 10.0
 _MAX_RESTART_SECONDS: Final = 300.0
 _OWN: Final = "driver"
+_TELLING_SECONDS: Final = 10.0
+"""How often a driver tells the health of its devices though nothing changed: as often as ours."""
+
 _WIPING_DELAY: Final = 30.0
 """Seconds from a driver's end until its slices are deleted (cm/dra/manager.go)."""
 
@@ -91,8 +94,13 @@ class Kubelet:
         }
         for uid, pod in pods_of_node.items():
             if uid in self._pods or not pods.is_finished(pod):
-                run = self._pods.setdefault(uid, PodRun(pod, now))
-                run.pod = pod
+                run = self._pods.get(uid)
+                if run is None:
+                    run = self._pods[uid] = PodRun(pod, now)
+                    # Before anything is prepared (SyncPod of pkg/kubelet/kubelet.go).
+                    self._report(run)
+                else:
+                    run.pod = pod
                 self._sync_pod(run)
         for uid, run in list(self._pods.items()):
             if uid not in pods_of_node and self._release(run):
@@ -103,7 +111,10 @@ class Kubelet:
             self._terminate(run)
         elif not run.released:
             now = self._cluster.clock.now
-            run.look_at_the_time(self._cluster.clock)
+            if run.look_at_the_time(self._cluster.clock):
+                self._cluster.record_event(
+                    run.pod, "Normal", "DeadlineExceeded", podstatus.OVERDUE, "kubelet"
+                )
             if not run.overdue and not run.prepared and run.retry_at <= now:
                 self._prepare(run)
             if not run.overdue and run.prepared:
@@ -115,14 +126,14 @@ class Kubelet:
     def _prepare(self, run: PodRun) -> None:
         try:
             self.dra_manager.prepare(run.pod)
-            run.prepared, run.problem = True, ""
+            run.prepared = True
         except NotPreparedError as error:
             text = f"Failed to prepare dynamic resources: {error}"
             self._fail(run, "FailedPrepareDynamicResources", text)
 
     def _fail(self, run: PodRun, reason: str, message: str) -> None:
         delay = min(_RETRY_SECONDS * 2**run.attempts, _MAX_RETRY_SECONDS)
-        run.problem, run.attempts = message, run.attempts + 1
+        run.attempts += 1
         run.retry_at = self._cluster.clock.wake_in(delay)
         self._cluster.record_event(run.pod, "Warning", reason, message, "kubelet")
 
@@ -160,9 +171,11 @@ class Kubelet:
         try:
             edits = self.dra_manager.resolve_edits(run.pod, container)
         except NotPreparedError as error:
+            run.create_problem = str(error)
             if run.retry_at <= now:
                 self._fail(run, "Failed", f"Error: {error}")
             return
+        run.create_problem = ""
         view = command.view(run.pod, container, edits, self.device_cgroup)
         clock = self._cluster.clock
         ends_at = None if command.holds else clock.wake_in(containers.EXIT_SECONDS)
@@ -179,16 +192,19 @@ class Kubelet:
             run.deadline = clock.wake_in(grace)
             run.stop(clock, grace)
         running = any(not current.has_ended(clock.now) for current in run.runs.values())
-        retries = run.retry_at > clock.now and run.problem.startswith("unprepare")
+        retries = run.retry_at > clock.now and run.problem
         if (running and clock.now < run.deadline) or retries:
             return
-        if self._release(run):
-            self._report(run)
-            if run.pod["metadata"].get("deletionGracePeriodSeconds") != 0:
-                self._api.delete_stored(run.pod, 0)
+        released = self._release(run)
+        self._report(run)
+        if released and run.pod["metadata"].get("deletionGracePeriodSeconds") != 0:
+            self._api.delete_stored(run.pod, 0)
 
     def _release(self, run: PodRun) -> bool:
-        """Unprepare the claims that no other pod of the node uses."""
+        """Unprepare the claims that no other pod of the node uses.
+
+        No event says that a driver refused (SyncTerminatingPod of pkg/kubelet/kubelet.go).
+        """
         if run.released:
             return True
         try:
@@ -205,7 +221,9 @@ class Kubelet:
     def _report(self, run: PodRun) -> None:
         if self._store.by_uid(uid_of(run.pod)) is None:
             return
-        status = podstatus.build_pod_status(run, self._cluster.clock, self.runtime)
+        status = podstatus.build_pod_status(
+            run, self._cluster.clock, self.runtime, self._cluster.minor
+        )
         for container_status, container in zip(
             status["containerStatuses"], run.pod["spec"]["containers"], strict=True
         ):
@@ -285,6 +303,16 @@ class Kubelet:
     def lose_next_driver(self) -> None:
         """End that instance, which crashes; the one before it gets the calls again."""
         self._driver_of_role(_OWN).end_next()
+        self.lose_health_stream()
+
+    def lose_health_stream(self) -> None:
+        """Forget the health of the driver's devices, for a stream of one of its instances ended.
+
+        Also what another instance of it has told, until that tells it again (the deferred
+        clearDriver in HandleWatchResourcesStream of pkg/kubelet/cm/dra/manager.go).
+        """
+        told_again = self._cluster.clock.wake_in(_TELLING_SECONDS)
+        self.dra_manager.unheard_until[self._driver_of_role(_OWN).name] = told_again
 
     def switch_off(self) -> None:
         """Switch the node off: its containers go, and what its drivers have in memory."""

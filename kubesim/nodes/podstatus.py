@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from kube.observations import ListedClaim, ListedDevice
 from kube.values import Obj
@@ -12,7 +13,19 @@ from kubesim.clock import VirtualClock
 from kubesim.cluster import set_condition
 from kubesim.nodes.containers import TERM_SECONDS, ContainerRuntime, Run
 from kubesim.nodes.dra_manager import DRAManager
+from kubesim.nodes.podconditions import list_conditions
 from kubesim.store import clone, name_of, namespace_of, uid_of
+
+OVERDUE: Final = "Pod was active on the node longer than the specified deadline"
+"""What is said of a pod that ran for too long (pkg/kubelet/active_deadline.go)."""
+
+_NEVER_RAN: Final = {
+    "reason": "ContainerStatusUnknown",
+    "message": "The container could not be located when the pod was terminated",
+    "exitCode": 137,
+}
+"""State of a container that had none when its pod was terminated (TerminatePod of
+pkg/kubelet/status/status_manager.go); only of pods that were initialized."""
 
 
 @dataclass(slots=True)
@@ -20,7 +33,8 @@ class PodRun:
     """What the kubelet knows of a pod.
 
     Attributes:
-        problem: why it does not get on, empty if it does.
+        problem: why it cannot be unprepared, empty if it can.
+        create_problem: why a container cannot be created, empty if all can.
         retry_at: virtual time of the next attempt.
         runs: container name -> its latest run.
         deadline: virtual time at which containers are killed, None if not deleted.
@@ -31,6 +45,7 @@ class PodRun:
     started_at: float
     prepared: bool = False
     problem: str = ""
+    create_problem: str = ""
     attempts: int = 0
     retry_at: float = 0.0
     runs: dict[str, Run] = field(default_factory=dict)
@@ -38,17 +53,18 @@ class PodRun:
     released: bool = False
     overdue: bool = False
 
-    def look_at_the_time(self, clock: VirtualClock) -> None:
-        """Stop the containers once the pod has run for as long as it may."""
+    def look_at_the_time(self, clock: VirtualClock) -> bool:
+        """Stop the containers once the pod has run for as long as it may; True when it just has."""
         limit = self.pod["spec"].get("activeDeadlineSeconds")
         if limit is None or self.overdue:
-            return
+            return False
         remaining_seconds = self.started_at + limit - clock.now
         if remaining_seconds > 0:
             clock.wake_in(remaining_seconds)
-            return
+            return False
         self.overdue = True
         self.stop(clock, self.pod["spec"].get("terminationGracePeriodSeconds", TERM_SECONDS))
+        return True
 
     def stop(self, clock: VirtualClock, grace: float) -> None:
         """Tell all containers to end, after their hook ``preStop`` has slept."""
@@ -72,8 +88,10 @@ def has_ended(run: PodRun, now: float) -> bool:
     return all_ended and spec["restartPolicy"] != "Always"
 
 
-def build_pod_status(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
-    """Return the new ``status``; what others wrote into it stays.
+def build_pod_status(
+    run: PodRun, clock: VirtualClock, runtime: ContainerRuntime, minor: str
+) -> Obj:
+    """Return the new ``status`` by a kubelet of a minor; what others wrote into it stays.
 
     A pod has not ended before its claims are unprepared (pkg/kubelet/status/status_manager.go,
     mergePodStatus).
@@ -96,31 +114,31 @@ def build_pod_status(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime
     status["phase"] = _compute_phase(main, policy, terminating or run.overdue)
     finished = status["phase"] in {"Succeeded", "Failed"}
     if finished and not run.released:
-        status["phase"], finished = "Running", False
+        status["phase"] = "Running"
     elif finished and run.overdue:
-        status["phase"], status["reason"] = "Failed", "DeadlineExceeded"
-    initialized = all("terminated" in item["state"] or item["started"] for item in init)
-    ready = bool(main) and all(item["ready"] for item in main)
-    reason = {"reason": "PodCompleted" if finished else "ContainersNotReady"}
-    for name, value, extra in (
-        ("PodReadyToStartContainers", run.prepared and not finished, {}),
-        ("Initialized", initialized, {}),
-        ("ContainersReady", ready, {} if ready else reason),
-        ("Ready", ready, {} if ready else reason),
+        status |= {"phase": "Failed", "reason": "DeadlineExceeded", "message": OVERDUE}
+    now = clock.format_timestamp()
+    for condition in list_conditions(
+        spec, status, prepared=run.prepared, released=run.released, minor=minor
     ):
-        state = "True" if value else "False"
-        condition = {"type": name, "status": state, "lastProbeTime": None, **extra}
-        set_condition(status, condition, clock.format_timestamp())
+        set_condition(status, condition, now)
+    if terminating and run.released and status["phase"] == "Pending":
+        # The last word on a pod that never ran does not change its conditions.
+        status["phase"] = "Failed"
+        if not init:
+            for item in main:
+                item["state"] = {"terminated": dict(_NEVER_RAN)}
     return status
 
 
 def _compute_phase(main: list[Obj], policy: str, terminating: bool) -> str:
     ended = [item for item in main if "terminated" in item["state"]]
     if len(ended) == len(main) and policy != "Always":
-        return "Succeeded"
-    if terminating and not any("running" in item["state"] for item in main):
-        return "Failed"
+        failed = any(item["state"]["terminated"]["exitCode"] for item in ended)
+        return "Failed" if failed else "Succeeded"
     started = any("waiting" not in item["state"] or item["restartCount"] for item in main)
+    if started and terminating and not any("running" in item["state"] for item in main):
+        return "Failed"
     return "Running" if started else "Pending"
 
 
@@ -143,12 +161,14 @@ def _build_container_status(
 
 
 def _build_waiting_state(container: Obj, pod: PodRun, runtime: ContainerRuntime) -> Obj:
-    waiting = {"reason": "ContainerCreating"}
-    if pod.problem:
-        waiting["message"] = pod.problem
-    elif pod.prepared and runtime.command_of(container) is None:
-        waiting = {"reason": "CreateContainerError", "message": runtime.cannot_run}
-    return {"waiting": waiting}
+    problem = pod.create_problem
+    if pod.prepared and runtime.command_of(container) is None:
+        problem = runtime.cannot_run
+    if problem:
+        return {"waiting": {"reason": "CreateContainerError", "message": problem}}
+    # Also where claims cannot be prepared: why, only an event says.
+    initializing = bool(pod.pod["spec"].get("initContainers"))
+    return {"waiting": {"reason": "PodInitializing" if initializing else "ContainerCreating"}}
 
 
 def _build_run_state(run: Run, clock: VirtualClock) -> Obj:

@@ -6,17 +6,43 @@ dynamicresources/dynamicresources.go).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
+from kube.errors import ApiError
 from kube.values import Obj
 from kubesim import pods
+from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster, set_condition
 from kubesim.controllers.claims import FINALIZER
+from kubesim.resources import KINDS
 from kubesim.store import clone, name_of, namespace_of, retain_items, uid_of
+from reference_allocator.api.limits import RESERVED_FOR_MAX
 
 COMPONENT: Final = "kube-scheduler"
 SCHEDULER: Final = "default-scheduler"
+
+_FIRST_BACKOFF: Final = 1.0
+_LONGEST_BACKOFF: Final = 10.0
+"""Seconds, the defaults of podInitialBackoffSeconds and podMaxBackoffSeconds."""
+
+
+class PreBindError(Exception):
+    """What PreBind of the plugin failed with; nothing of the pod is reserved any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long a pod waits after an error of the scheduler.
+
+    Attributes:
+        error_count: errors one after another, without a decision between them.
+        until: virtual time of the next attempt.
+    """
+
+    error_count: int
+    until: float
 
 
 @dataclass(slots=True)
@@ -57,15 +83,25 @@ class Plan:
 class Binder:
     """Binds pods in one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
         self._cluster = cluster
+        self._api = api
         self._store = cluster.store
+        self._backoffs: dict[str, Backoff] = {}
 
     def reserve(self, pod: Obj, plan: Plan) -> tuple[Obj, ...]:
         """Allocate and reserve the claims of a plan for which a node was found.
 
         Returns ``status.allocation`` of each claim of ``plan.to_allocate`` as it was written.
+        Raises PreBindError: a write is refused. Claims that were allocated before it stay so.
         """
+        try:
+            return self._write_plan(pod, plan)
+        except ApiError as error:
+            self.unreserve(pod)
+            raise PreBindError(error.message) from None
+
+    def _write_plan(self, pod: Obj, plan: Plan) -> tuple[Obj, ...]:
         allocation_by_claim = {
             uid_of(claim): allocation
             for claim, allocation in zip(plan.to_allocate, plan.allocations, strict=True)
@@ -100,6 +136,7 @@ class Binder:
             condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
             set_condition(new["status"], condition, self._cluster.clock.format_timestamp())
 
+        self._backoffs.pop(uid_of(pod), None)
         pod = self._store.modify(pod, bound)
         message = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
         self._cluster.record_event(pod, "Normal", "Scheduled", message, SCHEDULER)
@@ -130,6 +167,36 @@ class Binder:
                 self._store.modify(claim, _deallocate)
                 return
 
+    def report_error(self, pod: Obj, message: str) -> None:
+        """Say that an error kept a pod from being scheduled, and try it again after a while.
+
+        The delay doubles with each error that follows another (``getBackoffTime`` of
+        pkg/scheduler/backend/queue/backoff_queue.go).
+        """
+        previous = self._backoffs.get(uid_of(pod))
+        error_count = previous.error_count + 1 if previous else 1
+        delay = min(_FIRST_BACKOFF * 2 ** (error_count - 1), _LONGEST_BACKOFF)
+        self._backoffs[uid_of(pod)] = Backoff(error_count, self._cluster.clock.wake_in(delay))
+        self.report_failure(pod, "SchedulerError", message)
+
+    def report_pre_bind_error(self, pod: Obj, problem: str) -> None:
+        """Say that PreBind of the plugin failed for a pod that had a node."""
+        self.report_error(pod, f'running PreBind plugin "DynamicResources": {problem}')
+
+    def report_unschedulable(self, pod: Obj, message: str) -> None:
+        """Say that there is no place for a pod; it is tried again when something changes."""
+        self._backoffs.pop(uid_of(pod), None)
+        self.report_failure(pod, "Unschedulable", message)
+
+    def backoff_end(self, pod: Obj) -> float | None:
+        """Return until when a pod waits after an error, None if it had none at last."""
+        backoff = self._backoffs.get(uid_of(pod))
+        return backoff.until if backoff else None
+
+    def keep_backoffs(self, pod_uids: Collection[str]) -> None:
+        """Forget the errors of all pods but these."""
+        self._backoffs = {uid: self._backoffs[uid] for uid in self._backoffs if uid in pod_uids}
+
     def report_failure(self, pod: Obj, reason: str, message: str) -> None:
         """Say on the pod and in an event why it was not scheduled."""
 
@@ -151,6 +218,7 @@ class Binder:
         """Reserve one claim for a pod, with its allocation if it has none yet.
 
         Returns the claim as it is stored now.
+        Raises ApiError: the API server would refuse one more consumer.
         """
 
         def reserve(new: Obj) -> None:
@@ -165,6 +233,17 @@ class Binder:
             if not pods.is_reserved(new, pod):
                 new["status"].setdefault("reservedFor", []).append(pods.consumer_reference(pod))
 
+        users = claim["status"].get("reservedFor") or []
+        if len(users) >= RESERVED_FOR_MAX and not pods.is_reserved(claim, pod):
+            # Nothing else that the API server refuses gets here.
+            reserved = clone(claim)
+            reserve(reserved)
+            try:
+                self._api.validate_change(KINDS["ResourceClaim"], reserved, claim, status=True)
+            except ApiError as error:
+                where = f"{namespace_of(claim)}/{name_of(claim)}"
+                message = f"add reservation to claim {where}: {error.message}"
+                raise ApiError(error.code, error.reason, message) from None
         return self._store.modify(claim, reserve)
 
 

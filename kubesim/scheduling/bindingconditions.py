@@ -120,8 +120,7 @@ class WaitingPods:
             if problem:
                 del self._assumed[uid]
                 self._binder.unreserve(pod)
-                message = f'running PreBind plugin "DynamicResources": {problem}'
-                self._binder.report_failure(pod, "SchedulerError", message)
+                self._binder.report_pre_bind_error(pod, problem)
             elif ready:
                 del self._assumed[uid]
                 self._binder.bind(pod, node)

@@ -28,7 +28,7 @@ from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import NodeSelector, ResourceSlice
 from reference_allocator.api.defaulting import default_claim
-from reference_allocator.api.limits import FIRST_AVAILABLE_MAX, RESERVED_FOR_MAX
+from reference_allocator.api.limits import FIRST_AVAILABLE_MAX
 from reference_allocator.extended import classes_by_resource, extended_claim
 from reference_allocator.rules.node_eligibility import selector_matches
 
@@ -78,13 +78,15 @@ class Filter:
         # Since 1.35 (kubernetes#134711).
         self._scores = cluster.minor != "1.34" and bool(cluster.gates.get("DRAPrioritizedList"))
 
-    def pre_filter(self, pod: Obj, claims: Sequence[Obj]) -> str | None:
-        """Return why the pod fits no node whatever the node is, None if it may fit one."""
+    def pre_filter(self, claims: Sequence[Obj]) -> str | None:
+        """Return why a pod with these claims fits no node whatever the node is, None if it may.
+
+        How many consumers a claim has does not count here (``CanBeReserved`` of
+        k8s.io/dynamic-resource-allocation/resourceclaim is always true): the API server refuses
+        the reservation.
+        """
         for claim in claims:
             if "allocation" in claim["status"]:
-                users = claim["status"].get("reservedFor") or []
-                if len(users) >= RESERVED_FOR_MAX and not pods.is_reserved(claim, pod):
-                    return "resourceclaim in use"
                 continue
             for request in device_requests(claim):
                 for name, device_request in _alternatives(request):

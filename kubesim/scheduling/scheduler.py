@@ -16,7 +16,7 @@ from kubesim import pods
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster
 from kubesim.scheduling import nodefit
-from kubesim.scheduling.binding import COMPONENT, SCHEDULER, Binder, Plan
+from kubesim.scheduling.binding import COMPONENT, SCHEDULER, Binder, Plan, PreBindError
 from kubesim.scheduling.bindingconditions import BindingConditions, WaitingPods
 from kubesim.scheduling.filtering import Filter, SchedulingError
 from kubesim.scheduling.preemption import Preemption
@@ -59,7 +59,7 @@ class Scheduler:
         self._version = kubernetes_version
         self.conditions = BindingConditions(cluster)
         self.filter = Filter(cluster, self.conditions)
-        self.binder = Binder(cluster)
+        self.binder = Binder(cluster, api)
         self.preemption = Preemption(cluster, api, self.filter)
         self._tried: dict[str, Mapping[str, Any]] = {}
         self.waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
@@ -67,6 +67,7 @@ class Scheduler:
     def restart(self) -> None:
         """Schedule pods again that were about to be bound."""
         self._tried.clear()
+        self.binder.keep_backoffs(())
         self.filter.assumed.clear()
         self._cluster.counts.forget(COMPONENT)
 
@@ -81,10 +82,18 @@ class Scheduler:
             if claims is None:
                 continue
             state = self.observe_cluster()
-            if self._tried.get(uid_of(pod)) != state:
+            if self._is_due(pod, state):
                 self._schedule(pod, claims)
             tried[uid_of(pod)] = state
         self._tried = tried
+        self.binder.keep_backoffs(tried)
+
+    def _is_due(self, pod: Obj, state: Mapping[str, Any]) -> bool:
+        """Return whether a pod is to be tried now: after an error once the backoff is over."""
+        backoff_end = self.binder.backoff_end(pod)
+        if backoff_end is not None:
+            return backoff_end <= self._cluster.clock.now
+        return self._tried.get(uid_of(pod)) != state
 
     def take_snapshot(self, claims: Sequence[Obj]) -> Obj:
         """Return all that an allocation of these claims depends on, now."""
@@ -133,17 +142,15 @@ class Scheduler:
     def _schedule(self, pod: Obj, claims: list[Obj]) -> None:
         nodes = self._nodes()
         if not nodes:
-            self.binder.report_failure(pod, "Unschedulable", nodefit.NO_NODES)
+            self.binder.report_unschedulable(pod, nodefit.NO_NODES)
             return
-        reason = self.filter.pre_filter(pod, claims)
+        reason = self.filter.pre_filter(claims)
         if reason is not None:
-            self.binder.report_failure(
-                pod, "Unschedulable", nodefit.prefilter_message(len(nodes), reason)
-            )
+            self.binder.report_unschedulable(pod, nodefit.prefilter_message(len(nodes), reason))
             return
         if self.discard_stale(pod):
             stale = {name_of(node): [nodefit.STALE_EXTENDED_CLAIM] for node in nodes}
-            self.binder.report_failure(pod, "Unschedulable", nodefit.filter_message(stale))
+            self.binder.report_unschedulable(pod, nodefit.filter_message(stale))
             return
         plan = Plan(claims)
         try:
@@ -151,20 +158,22 @@ class Scheduler:
             preemption_outcome = "" if plan.node else self.preemption.preempt(pod, claims, unfit)
         except (SchedulingError, AllocationError, InputError) as error:
             message = f'running "DynamicResources" filter plugin: {error}'
-            self.binder.report_failure(pod, "SchedulerError", message)
+            self.binder.report_error(pod, message)
             return
         if plan.node is None:
             self.binder.deallocate(pod, plan)
-            self.binder.report_failure(
-                pod, "Unschedulable", nodefit.filter_message(unfit, preemption_outcome)
-            )
+            self.binder.report_unschedulable(pod, nodefit.filter_message(unfit, preemption_outcome))
             return
         problem = self._refused(plan)
         if problem is not None:
-            self.binder.report_failure(pod, "SchedulerError", problem)
+            self.binder.report_pre_bind_error(pod, problem)
             return
         snapshot = self.take_snapshot(plan.to_allocate) if plan.to_allocate else None
-        written = self.binder.reserve(pod, plan)
+        try:
+            written = self.binder.reserve(pod, plan)
+        except PreBindError as error:
+            self.binder.report_pre_bind_error(pod, str(error))
+            return
         self.waiting.bind(pod, name_of(plan.node))
         if snapshot is not None:
             # As on a real cluster: what is in the claims counts.
@@ -180,7 +189,7 @@ class Scheduler:
             )
 
     def _refused(self, plan: Plan) -> str | None:
-        """Return why the claim for extended resources cannot be made, None if it can."""
+        """Return why PreBind could not make the claim for extended resources, None if it could."""
         if plan.special is None:
             return None
         try:
@@ -188,7 +197,7 @@ class Scheduler:
         except ApiError as error:
             self._cluster.counts.count_created_claim(COMPONENT, plan.special, success=False)
             return (
-                'running PreBind plugin "DynamicResources": create claim for extended resources '
+                "create claim for extended resources "
                 f"{namespace_of(plan.special)}/: {error.message}"
             )
         return None

@@ -11,7 +11,15 @@ from typing import Final
 
 from kube.values import Obj
 from kubesim.resources import Kind
-from kubesim.validation import allocation, dra, names, pod, resource_slice, workloads
+from kubesim.validation import (
+    allocation,
+    dra,
+    names,
+    pod,
+    resource_slice,
+    since_1_38,
+    workloads,
+)
 from kubesim.validation.allocation import check_admin_status
 from kubesim.validation.constraints import Expressions
 from kubesim.validation.errors import FieldError, invalid_status
@@ -22,6 +30,7 @@ __all__ = [
     "check_admin_status",
     "check_create",
     "check_update",
+    "find_create_errors",
     "keep_claims",
 ]
 
@@ -53,7 +62,11 @@ _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors
     "ResourceClaim": lambda new, old, _: dra.check_immutable_spec(new, old),
     "ResourceClaimTemplate": dra.check_template_update,
     "DeviceClass": dra.check_class,
-    "ResourceSlice": lambda new, old, _: resource_slice.check_slice_update(new, old),
+    "ResourceSlice": lambda new, old, expressions: (
+        since_1_38.check_slice_update(new, old)
+        if expressions.since_1_38
+        else resource_slice.check_slice_update(new, old)
+    ),
     "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
 }
 """The same of a changed object."""
@@ -66,20 +79,34 @@ _STATUS_CHECKS: Final[Mapping[str, Callable[[Obj, Obj], FieldErrors]]] = {
 """The same of a changed status."""
 
 
-def check_create(
+def find_create_errors(
     kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], expressions: Expressions
-) -> None:
-    """Check a new object in its stored version, complete with name and defaults.
+) -> list[FieldError]:
+    """Return what is wrong with a new object in its stored version, with name and defaults.
 
     Args:
         namespace_labels: labels of its namespace (admin access depends on one).
         expressions: what new CEL expressions may use.
-
-    Raises ApiError: 422 Invalid with a cause for each violated rule.
     """
     errors = list(names.check_metadata(kind, obj))
     if kind.name in _CREATE_CHECKS:
         errors += _CREATE_CHECKS[kind.name](obj, namespace_labels, expressions)
+    if expressions.since_1_38:
+        errors = [
+            *since_1_38.reword(errors),
+            *since_1_38.check_added(kind.name, obj, None, status=False),
+        ]
+    return errors
+
+
+def check_create(
+    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], expressions: Expressions
+) -> None:
+    """Check a new object as `find_create_errors` does.
+
+    Raises ApiError: 422 Invalid with a cause for each violated rule.
+    """
+    errors = find_create_errors(kind, obj, namespace_labels, expressions)
     if errors:
         raise invalid_status(kind, obj["metadata"].get("name") or "", errors)
 
@@ -96,5 +123,10 @@ def check_update(
         errors += _STATUS_CHECKS[kind.name](new, old)
     elif not status and kind.name in _UPDATE_CHECKS:
         errors += _UPDATE_CHECKS[kind.name](new, old, expressions)
+    if expressions.since_1_38:
+        errors = [
+            *since_1_38.reword(errors),
+            *since_1_38.check_added(kind.name, new, old, status=status),
+        ]
     if errors:
         raise invalid_status(kind, new["metadata"]["name"], errors)

@@ -17,6 +17,7 @@ from kube.values import Obj
 from kubesim.validation import names
 from kubesim.validation.errors import FieldError, check_unique, invalid, require, required
 from reference_allocator.api.limits import DERIVED_ATTRIBUTES_MAX, REQUESTS_MAX
+from reference_allocator.gates import MINORS
 
 if TYPE_CHECKING:
     from reference_allocator.cel import CelFeatures
@@ -31,6 +32,11 @@ class Expressions:
 
     kubernetes: str
     gates: Mapping[str, bool]
+
+    @property
+    def since_1_38(self) -> bool:
+        """Return whether the server is of 1.38 or later."""
+        return MINORS.index(self.kubernetes) >= MINORS.index("1.38")
 
     def check(self, expression: str, path: str, *, derived: bool = False) -> Iterator[FieldError]:
         """Check the expression of a selector, or of a derived attribute."""

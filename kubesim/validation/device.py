@@ -5,6 +5,7 @@ Source: ``validateDevice`` in pkg/apis/resource/validation/validation.go.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -37,8 +38,8 @@ from reference_allocator.api.limits import (
     TAINTS_MAX,
     attribute_values,
 )
-from reference_allocator.api.semver import SemverError, parse_semver
 
+VERSION_TEXT: Final = "must be a string compatible with semver.org spec 2.0.0"
 _NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes")
 _VALUES: Final = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
 _LISTS: Final = ("bools", "ints", "strings", "versions")
@@ -153,8 +154,8 @@ def _check_attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.{field}", texts, "must not be empty if specified")
         for index, text in enumerate(texts):
             inner = f"{path}.{field}[{index}]" if field in _LISTS else f"{path}.{field}"
-            if field.startswith("version") and not _is_semver(text):
-                yield invalid(inner, text, "must be a string compatible with semver.org spec 2.0.0")
+            if field.startswith("version") and not is_semver(text):
+                yield invalid(inner, text, VERSION_TEXT)
             if isinstance(text, str) and len(text) > ATTRIBUTE_VALUE_MAX:
                 yield too_long(inner, ATTRIBUTE_VALUE_MAX)
     listed = ", ".join(f"`{field}`" for field in _VALUES)
@@ -165,12 +166,17 @@ def _check_attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
         yield invalid(path, set_fields, f"must specify exactly one of: {listed}")
 
 
-def _is_semver(text: str) -> bool:
-    try:
-        parse_semver(text)
-    except SemverError:
-        return False
-    return True
+def is_semver(text: str, digits: int | None = None) -> bool:
+    """Return whether a text has the form of a version (``semverRe``).
+
+    ``digits``: the most that a number may have; None where any number of them is right, though
+    who reads it may not be able to.
+    """
+    number = r"(0|[1-9]\d*)" if digits is None else rf"(0|[1-9]\d{{0,{digits - 1}}})"
+    part = rf"({number}|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
+    build = r"[0-9a-zA-Z-]+"
+    pattern = rf"{number}\.{number}\.{number}(-{part}(\.{part})*)?(\+{build}(\.{build})*)?"
+    return re.fullmatch(pattern, text, re.ASCII) is not None
 
 
 _TAINT: Final[Mapping[str, Check]] = {

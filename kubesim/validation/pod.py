@@ -42,21 +42,21 @@ def is_mirror(pod: Obj) -> bool:
 
 def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldError]:
     """Check a pod's or pod template's spec, defaults applied; ``path`` is its field path."""
-    pod_claims = spec.get("resourceClaims") or []
-    claim_names = {claim["name"] for claim in pod_claims if claim.get("name")}
     if mirror:
         # What upstream's field.NewPath("") is as text.
         static_pod_detail = "static pods do not support resource claims"
-        yield from (forbidden("[]", static_pod_detail) for _ in pod_claims)
+        yield from (forbidden("[]", static_pod_detail) for _ in spec.get("resourceClaims") or [])
     else:
-        yield from _check_pod_claims(pod_claims, f"{path}.resourceClaims")
+        yield from _check_pod_claims(spec.get("resourceClaims") or [], f"{path}.resourceClaims")
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     container_names: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or []):
             inner = f"{path}.{field}[{index}]"
-            yield from _check_container(container, claim_names, inner)
+            required_fields = {"name": require(names.check_label), "image": require(accept_any)}
+            yield from check_fields(container, inner, required_fields)
+            yield from _check_container_resources(container, spec, inner)
             name = container.get("name") or ""
             if name and name in container_names:
                 yield duplicate(f"{inner}.name", name)
@@ -126,10 +126,19 @@ def _check_pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
                 yield from names.check_subdomain(claim[field], f"{inner}.{field}")
 
 
-def _check_container(container: Obj, claim_names: set[str], path: str) -> Iterator[FieldError]:
-    yield from check_fields(
-        container, path, {"name": require(names.check_label), "image": require(accept_any)}
-    )
+def check_devices(spec: Obj, path: str) -> Iterator[FieldError]:
+    """Check in a pod's spec what asks for devices, and nothing else.
+
+    This holds for a part of a pod, too, such as a patch for kustomize or a custom resource has.
+    """
+    yield from _check_pod_claims(spec.get("resourceClaims") or [], f"{path}.resourceClaims")
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or []):
+            yield from _check_container_resources(container, spec, f"{path}.{field}[{index}]")
+
+
+def _check_container_resources(container: Obj, spec: Obj, path: str) -> Iterator[FieldError]:
+    claim_names = {item["name"] for item in spec.get("resourceClaims") or [] if item.get("name")}
     resources = container.get("resources") or {}
     yield from _check_extended_resources(resources, f"{path}.resources")
     inner = f"{path}.resources.claims"

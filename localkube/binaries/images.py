@@ -32,10 +32,7 @@ COMMANDS = (
 """What pod-shell can be called as."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-_LOADERS = {
-    "x86_64": "lib64/ld-linux-x86-64.so.2",
-    "aarch64": "lib/ld-linux-aarch64.so.1",
-}
+_LOADERS = {"x86_64": "lib64/ld-linux-x86-64.so.2", "aarch64": "lib/ld-linux-aarch64.so.1"}
 """Where programs look for the loader (the ABI of each architecture)."""
 _C_LIBRARY = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 _PATH = "PATH=/usr/bin:/bin"

@@ -19,6 +19,10 @@ PINNED = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.3
 """Minor -> the patch that is built where no patch is asked for: the latest that the public Go
 module proxy offered when it was pinned (`ci/pin-kubernetes`)."""
 
+PRERELEASES = {"1.38": "v1.38.0-beta.0"}
+"""Minor -> the pre-release whose rules are known. No cluster of it is built where no patch is asked
+for: it needs Go 1.27 and modules that the public proxy did not offer (November 2026)."""
+
 KUBERNETES = PINNED["1.37"]
 """What a local cluster is where nothing else is asked for. Its go.mod is the module's own; those of
 the others are below `minors/` in it."""
@@ -44,7 +48,7 @@ class Build:
 def full_version(text: str) -> str:
     """Return the version of "1.34" (its pinned patch), "1.34.0" or "v1.34.0": "v1.34.0".
 
-    Raises ValueError: the text is neither, or no patch of that minor is pinned.
+    Raises ValueError: the text is neither, or no version of that minor is known.
     """
     matched = re.fullmatch(r"v?(1\.\d{1,3})(\.\d{1,3}(?:-(?:alpha|beta|rc)\.\d{1,3})?)?", text)
     if matched is None:
@@ -52,9 +56,10 @@ def full_version(text: str) -> str:
     minor, patch = matched.groups()
     if patch is not None:
         return f"v{minor}{patch}"
-    if minor not in PINNED:
-        raise ValueError(f"Kubernetes {minor} is not known; known are {', '.join(PINNED)}")
-    return PINNED[minor]
+    known_versions = {**PINNED, **PRERELEASES}
+    if minor not in known_versions:
+        raise ValueError(f"Kubernetes {minor} is not known; known are {', '.join(known_versions)}")
+    return known_versions[minor]
 
 
 def minor_number(version: str) -> int:

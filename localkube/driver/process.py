@@ -214,6 +214,7 @@ class Driver(OfNode):
             raise ClusterError(
                 f"{self.name}: what runs beside it never registers, and replaces nothing"
             )
+        # The next one serves by now: a kubelet has somebody to call all the time.
         self.stop(STOP_SECONDS)
         self.processes.rename(self._next, self.name)
         self._forget_dead()

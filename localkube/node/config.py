@@ -19,7 +19,7 @@ from localkube.layout import Layout, NodeLayout
 from localkube.node.network import pod_subnet
 from localkube.processes import procfs
 from localkube.state import State
-from reference_allocator.gates import dra_gates, gates_for_version
+from reference_allocator.gates import dra_gates, known_to_binaries
 
 KUBELET_PORT = 10250  # On the node's own address, so every node has the usual one.
 
@@ -185,7 +185,7 @@ def gates_of_kubelet(gates: Mapping[str, bool], version: str) -> dict[str, bool]
     """
     if not version:
         return dict(gates)
-    unknown = dra_gates() - gates_for_version(version).keys()
+    unknown = dra_gates() - known_to_binaries(version)
     return {name: on for name, on in gates.items() if name not in unknown}
 
 

@@ -145,6 +145,7 @@ class Processes:
             ) from error
         identity = identify_process(pid)
         assert identity is not None, "a child stays at least as a zombie until it is waited for"
+        # Killed before this is written, it is found by the mark (`procfs.find_marked`).
         record = ProcessRecord(spec, identity)
         self._write(record)
         return record
@@ -164,6 +165,7 @@ class Processes:
             self._mark(record.spec.name).write_text(_text(record.identity))
             if grace_seconds > 0:
                 send(_signalled(record) or [record.identity.pid], signal.SIGTERM)
+        # One deadline for all: they end side by side.
         deadline = time.monotonic() + grace_seconds
         surviving = [
             record

@@ -187,6 +187,22 @@ class ResourceClaim(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class AllocatedClaim(Record):
+    """v1.ResourceClaim, as far as other allocations depend on it: they are many."""
+
+    namespace: Annotated[str, At("metadata.namespace")]
+    name: Annotated[str, At("metadata.name")]
+    results: Annotated[
+        tuple[AllocatedDevice, ...] | None, At("status.allocation", parse=read_results)
+    ]
+
+    @classmethod
+    def read(cls, claim: Mapping[str, Any] | ResourceClaim) -> AllocatedClaim | ResourceClaim:
+        """Return what others depend on of a claim, which may have been read already."""
+        return claim if isinstance(claim, ResourceClaim) else cls.from_dict(claim)
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceClass(Record):
     """v1.DeviceClass."""
 

@@ -16,6 +16,14 @@ def default_claim(claim: Mapping[str, Any]) -> dict[str, Any]:
     return {**claim, "spec": default_claim_spec(claim.get("spec") or {})}
 
 
+def default_slice(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a v1 ResourceSlice with the fields that Go writes though nobody has set them."""
+    spec = item.get("spec")
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("pool"), Mapping):
+        return dict(item)
+    return {**item, "spec": {**spec, "pool": {"generation": 0, **spec["pool"]}}}
+
+
 def default_claim_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a v1 ResourceClaimSpec, as claim templates have one, with defaults filled in."""
     devices = spec.get("devices")

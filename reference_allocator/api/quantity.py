@@ -8,7 +8,9 @@ rounded away from zero; a binary one beyond 2^63-1 is capped.
 
 from __future__ import annotations
 
+import math
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -253,6 +255,21 @@ def _quick_int64(
     return result, scale, kept_text
 
 
+class WrittenNumber(float):
+    """A number of a JSON text with the text itself, for ``parse_float`` of the json module.
+
+    Kubernetes reads a quantity from the text: ``141e9`` is a whole number, and keeps its exponent.
+    """
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> WrittenNumber:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
 def as_quantity(value: Any) -> Quantity:
     """Return the quantity of a JSON value: a string, or a number that Kubernetes would accept.
 
@@ -263,5 +280,17 @@ def as_quantity(value: Any) -> Quantity:
     if value is None:
         return Quantity(0, 0, "DecimalSI")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return parse_quantity(str(value))
+        return parse_quantity(_print_number(value))
     raise QuantityError(f"a quantity is a string, not {type(value).__name__}")
+
+
+def _print_number(value: int | float) -> str:
+    """Return a number as JSON has it: its own text, or as Go's encoding/json prints a float64."""
+    if isinstance(value, WrittenNumber):
+        return value.text
+    text = repr(value)
+    if not isinstance(value, float) or not math.isfinite(value):
+        return text
+    if value == 0 or 1e-6 <= abs(value) < 1e21:
+        return format(Decimal(text), "f").removesuffix(".0")
+    return text.replace("e-0", "e-")

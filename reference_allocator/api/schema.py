@@ -20,7 +20,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from reference_allocator.api.quantity import QuantityError, parse_quantity
+from reference_allocator.api.quantity import QuantityError, as_quantity
 
 LIST: Final = "[]"
 MAP: Final = "map[string]"
@@ -200,7 +200,7 @@ def _scalar_problem(shape: str, value: Any) -> str | None:
 
 def _quantity_problem(value: str | int | float) -> str | None:
     try:
-        parse_quantity(str(value).strip())
+        as_quantity(value)
     except QuantityError as error:
         return str(error)
     return None

@@ -26,12 +26,12 @@ from reference_allocator.cel.environment.declarations import (
     device_environment,
     generic_environment,
 )
-from reference_allocator.cel.environment.tables import MINORS
 from reference_allocator.cel.errors import CelCompileError, format_issues
 from reference_allocator.cel.interpreter.interpreter import Interpreter
 from reference_allocator.cel.interpreter.planner import InstantiationError, plan
 from reference_allocator.cel.output import output_type_error, to_attribute, to_bool, to_python
 from reference_allocator.cel.types import CelType
+from reference_allocator.gates import MINORS
 
 MAX_LENGTH: Final = 10 * 1024
 """The longest expression that the API accepts, in bytes (resource.k8s.io/v1 CELDeviceSelector)."""
@@ -154,9 +154,9 @@ class _DeviceExpression:
             `COST_LIMIT`.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, environment: Environment) -> None:
         self.type: CelType = node.type
-        self.max_cost = estimate(node)
+        self.max_cost = estimate(node, since_1_38=environment.is_since("1.38"))
         self._node = node
 
     def _evaluate(self, device: CelDevice, deadline: float | None) -> Any:
@@ -211,7 +211,8 @@ def compile_selector(expression: str, features: CelFeatures = _DEFAULT_FEATURES)
             expression,
             environment,
             lambda found: "" if environment.can_select(found) else problem + found.declared,
-        )
+        ),
+        environment,
     )
 
 
@@ -225,7 +226,7 @@ def compile_derived(expression: str, features: CelFeatures = _DEFAULT_FEATURES) 
     node = _compile_tree(
         expression, environment, lambda found: output_type_error(found, lists=lists)
     )
-    return DerivedAttribute(node)
+    return DerivedAttribute(node, environment)
 
 
 class ExpressionProblem(NamedTuple):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from typing import TypeVar
 
 from reference_allocator.api import DeviceCapacity, DeviceId, RequestPolicy, RequestSpec
 from reference_allocator.api.quantity import Quantity
 from reference_allocator.checks.case import Case, DeviceResult, Published, Violation
 from reference_allocator.features import Features
 from reference_allocator.rules.capacity import NANO
+
+T = TypeVar("T")
 
 PLACEHOLDER_SHARE_ID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 """The id that comparisons of allocators put in place of every generated share id."""
@@ -49,7 +52,10 @@ def capacity_suffices(case: Case) -> Iterator[Violation]:
     for results in case.held.values():
         for result in results:
             if result.share_id is not None:
-                _add_amounts(totals.setdefault(result.id, {}), result.consumed_capacity)
+                _add_amounts(
+                    totals.setdefault(result.id, {}),
+                    _complete_names(case, result.consumed_capacity, result.id.driver),
+                )
     for item in case.device_results:
         if item.spec is not None and item.published is not None:
             yield from _check_amounts(case, item, item.spec, item.published, totals)
@@ -62,8 +68,13 @@ def _check_amounts(
     published: Published,
     totals: dict[DeviceId, dict[str, int]],
 ) -> Iterator[Violation]:
-    requested = {} if spec.capacity is None else spec.capacity.requests
-    capacities = published.device.capacity
+    driver = published.slice.driver
+    asked = {} if spec.capacity is None else spec.capacity.requests
+    requested = _complete_names(case, asked, driver)
+    if len(requested) < len(asked):
+        yield item.make_violation("capacity", "requests a capacity by both its names")
+    capacities = _complete_names(case, published.device.capacity, driver)
+    consumed_capacity = _complete_names(case, item.result.consumed_capacity, driver)
     for name in requested:
         if name not in capacities:
             yield item.make_violation("capacity", f"the device has no capacity {name}")
@@ -77,7 +88,7 @@ def _check_amounts(
             )
             continue
         if shared:
-            consumed = item.result.consumed_capacity.get(name)
+            consumed = consumed_capacity.get(name)
             if consumed is None or consumed.nanos != expected:
                 yield item.make_violation(
                     "capacity",
@@ -90,19 +101,32 @@ def _check_amounts(
             yield item.make_violation(
                 "capacity", f"{name}: {_show_amount(new_total)} consumed of {capacity.value}"
             )
-    for name in item.result.consumed_capacity:
+    for name in consumed_capacity:
         if name not in capacities:
             yield item.make_violation(
                 "capacity", f"consumes {name}, which the device does not have"
             )
 
 
+def _complete_names(case: Case, named: Mapping[str, T], driver: str) -> Mapping[str, T]:
+    """Return values by the names that count: since 1.38 those with the driver's domain.
+
+    Of both spellings of one name the complete one counts.
+    """
+    if not case.rules.reads_inner_types:
+        return named
+    bare = {f"{driver}/{name}": value for name, value in named.items() if "/" not in name}
+    return bare | {name: value for name, value in named.items() if "/" in name}
+
+
 def could_fit(case: Case, spec: RequestSpec, published: Published) -> bool:
     """Return whether the device, unused, has enough capacity for the request."""
     if not case.features.consumable_capacity:
         return True
-    requested = {} if spec.capacity is None else spec.capacity.requests
-    capacities = published.device.capacity
+    driver = published.slice.driver
+    asked = {} if spec.capacity is None else spec.capacity.requests
+    requested = _complete_names(case, asked, driver)
+    capacities = _complete_names(case, published.device.capacity, driver)
     if any(name not in capacities for name in requested):
         return False
     for name, capacity in capacities.items():

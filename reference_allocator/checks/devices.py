@@ -35,7 +35,8 @@ def device_is_free(case: Case) -> Iterator[Violation]:
             for holder in case.held.get(item.result.id, ()):
                 # Shares of a device that cannot be shared any more are in nobody's way: upstream
                 # looks at what is in use (deviceInUse), not at how it came about.
-                if not case.is_share(holder):
+                # Since 1.38 it looks at that, too (deviceCapacityInUse).
+                if not case.is_share(holder) or (case.rules.shares_keep_device and not shared):
                     yield item.make_violation("in-use", "another claim has the device already")
                     break
         for earlier in case.device_results[:index]:

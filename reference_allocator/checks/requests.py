@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from reference_allocator.api import Attribute, Constraint, DeviceRequest, RequestSpec
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
+from reference_allocator.api.semver import SemverError, parse_semver
 from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_derived
 from reference_allocator.checks.capacity import could_fit
 from reference_allocator.checks.case import Case, DeviceResult, Violation
@@ -106,8 +107,8 @@ def _check_devices(
         if len(device_results) != max(spec.count, 0):
             yield f"{len(device_results)} devices, {spec.count} requested", "count"
         return
-    if spec.allocation_mode != "All":
-        return
+    if spec.allocation_mode != "All" or any(item.published is None for item in device_results):
+        return  # what all of them were is not known once one is gone
     for view in case.views.values():
         if view.rule in ("pool-incomplete", "pool-invalid"):
             yield f"all devices requested while pool {view.id} is not usable", view.rule
@@ -169,8 +170,14 @@ def _check_constraint(
             yield item, f"the device has no attribute {name}"
             continue
         values = _comparable_values(attribute, lists=lists)
+        if case.rules.reads_inner_types:
+            values = _values_as_versions(values)
+            # An empty list is no value of the API, and one of an expression.
+            if not values and not (lists and _is_derived(item, name)):
+                yield item, f"the value of {name} cannot be compared"
+                continue
         # Without lists, a value of another type is let in for the first device only.
-        if not values and (lists or values_of_results):
+        elif not values and (lists or values_of_results):
             yield item, f"the value of {name} has a type that cannot be compared"
             continue
         values_of_results.append((item, values))
@@ -190,6 +197,22 @@ def _comparable_values(attribute: Attribute, *, lists: bool) -> set[tuple[str, o
     if attribute.kind is None or (attribute.is_list and not lists):
         return set()
     return {(attribute.kind, value) for value in attribute.values}
+
+
+def _values_as_versions(values: set[tuple[str, object]]) -> set[tuple[str, object]]:
+    """Return the values with versions by precedence; none where a version does not parse."""
+    try:
+        return {
+            (kind, parse_semver(str(value)).precedence if kind == "version" else value)
+            for kind, value in values
+        }
+    except SemverError:
+        return set()
+
+
+def _is_derived(item: DeviceResult, name: str) -> bool:
+    assert item.spec is not None
+    return any(derived.name == name for derived in item.spec.derived_attributes)
 
 
 def attribute_of(case: Case, item: DeviceResult, name: str) -> Attribute | None:

@@ -126,7 +126,7 @@ class PoolBuilder:
             }
         other_devices = self._devices_of(not_targeting)
         for entry in (*devices, *other_devices):
-            reason = _unknown_counter(entry.device, counters)
+            reason = find_unknown_counter(entry.device, counters)
             if reason:
                 return self._unusable_pool(targeting[0], invalid=reason)
         return Pool(pool_id, use, devices, other_devices, counters)
@@ -222,7 +222,11 @@ def keep_newest(newest: list[ResourceSlice], item: ResourceSlice) -> None:
     newest.append(item)
 
 
-def _unknown_counter(device: Device, counters: Mapping[str, Mapping[str, int]]) -> str:
+def find_unknown_counter(device: Device, counters: Mapping[str, Mapping[str, object]]) -> str:
+    """Return which counter of a device its pool does not have; empty if it has all.
+
+    ``counters``: counter set -> counter -> total.
+    """
     for consumption in device.consumes_counters:
         counter_set = counters.get(consumption.counter_set)
         if counter_set is None:

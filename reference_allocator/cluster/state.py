@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from reference_allocator.api import AllocatedDevice, PoolId
 from reference_allocator.features import Features
+from reference_allocator.gates import MinorRules
+from reference_allocator.rules.capacity import complete_name
 
 
 @dataclass(slots=True, eq=False)
@@ -58,8 +60,9 @@ class PoolUse:
 class AllocatedState:
     """The devices and capacity in use by allocated claims."""
 
-    def __init__(self, features: Features) -> None:
+    def __init__(self, features: Features, rules: MinorRules) -> None:
         self._shares = features.consumable_capacity
+        self._complete_names = rules.reads_inner_types
         self._pools: dict[PoolId, PoolUse] = {}
 
     def pool_use(self, pool_id: PoolId) -> PoolUse:
@@ -104,7 +107,10 @@ class AllocatedState:
             use.held += sign
         else:
             use.shares += sign
-            for name, amount in result.consumed_capacity.items():
+            for spelling, amount in result.consumed_capacity.items():
+                name = (
+                    complete_name(spelling, result.id.driver) if self._complete_names else spelling
+                )
                 in_use = use.capacity.get(name, 0) + sign * amount.nanos
                 if in_use or sign > 0:
                     use.capacity[name] = in_use

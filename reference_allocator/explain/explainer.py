@@ -17,7 +17,7 @@ from reference_allocator.allocator import Allocator
 from reference_allocator.api import Node, ResourceClaim
 from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.pools import Pool, PoolDevice
-from reference_allocator.errors import AllocationError
+from reference_allocator.errors import AllocationError, NodeAllocationError
 from reference_allocator.explain.explanation import Explanation, NodeReport, Removal, RequestReport
 from reference_allocator.explain.wording import explain_false
 from reference_allocator.matching.matcher import Matcher
@@ -72,7 +72,7 @@ class _NodeExplainer:
             view = self._allocator.index.views.get_view(self._node)
             pools = tuple(_list_unusable(view.pools))
             requests = tuple(self._report_requests(view))
-        except AllocationError:
+        except (AllocationError, NodeAllocationError):
             pass  # The outcome has it: the search cannot even start.
         if outcome.kind == "none" and requests and self._each_fits_alone(requests):
             conflict = self._find_conflict()
@@ -159,7 +159,7 @@ class _NodeExplainer:
         self, request: Request, entry: PoolDevice, view: NodeView, usage: Usage
     ) -> tuple[str, str] | None:
         """Return the rule that removes a device, with what decided; None where it remains."""
-        if not usage.is_available(request, entry, 0):
+        if not usage.is_available(request, entry, 0) or usage.is_kept_by_shares(request, entry):
             return "in use", ""
         if entry.withheld:
             return "with binding conditions, which are disabled", ""
@@ -181,10 +181,8 @@ class _NodeExplainer:
                 )
                 return "tainted", taints
             for _, constraint in request.constraints:
-                if (
-                    usage.matcher.attributes.get_attribute(request, entry, constraint.attribute)
-                    is None
-                ):
+                attributes = usage.matcher.attributes
+                if attributes.get_attribute(request, entry, constraint.attribute) is None:
                     return "without an attribute that a constraint needs", constraint.attribute
         except AllocationError as error:
             return "cannot be judged", str(error)

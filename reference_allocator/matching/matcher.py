@@ -29,7 +29,7 @@ PLAIN: Final = 1
 CONDITIONAL: Final = 2
 """The device suits as far as capacity, counters and compatibility groups are left for it."""
 
-NO_CONSUMPTION: Final = Consumption({})
+NO_CONSUMPTION: Final = Consumption({}, {})
 _MAX_REMEMBERED: Final = 256
 
 
@@ -44,6 +44,7 @@ class Matcher:
         self._view = view
         self._deadline = deadline
         self.attributes = selectors.attributes
+        self.rules = selectors.rules
 
     def rate_device(self, request: Request, entry: PoolDevice) -> int:
         """Return UNSUITABLE, PLAIN or CONDITIONAL, with upstream's errors in upstream's order.
@@ -70,7 +71,7 @@ class Matcher:
             return UNSUITABLE
         if entry.shareable or entry.device.consumes_counters:
             return CONDITIONAL
-        if not capacity_suffices(consumption, entry.device, {}, {}):
+        if not capacity_suffices(consumption, {}, {}):
             return CONDITIONAL
         return PLAIN
 
@@ -111,9 +112,7 @@ class Matcher:
             AllocationError: the request cannot be computed for this device.
         """
         consumption = self.compute_consumption(request, entry)
-        return consumption is not None and capacity_suffices(
-            consumption, entry.device, entry.use.capacity, {}
-        )
+        return consumption is not None and capacity_suffices(consumption, entry.use.capacity, {})
 
     def compute_consumption(
         self, request: Request, entry: PoolDevice, device_name: str = ""
@@ -132,7 +131,9 @@ class Matcher:
         if request.capacity_kind in consumptions:
             return consumptions[request.capacity_kind]
         try:
-            consumption = resolve_consumption(request.spec.capacity, entry.device, self._features)
+            consumption = resolve_consumption(
+                request.spec.capacity, entry.device, self._features, self.rules, entry.id.driver
+            )
         except CapacityError as error:
             device = device_name or entry.id
             raise AllocationError(
@@ -150,7 +151,7 @@ class Matcher:
             AllocationError: the request cannot be computed for this device.
         """
         consumption = self.compute_consumption(request, entry, entry.device.name)
-        return consumption is not None and capacity_suffices(consumption, entry.device, {}, {})
+        return consumption is not None and capacity_suffices(consumption, {}, {})
 
     def is_supported(self, entry: PoolDevice) -> bool:
         """Return whether the node and the features can handle the device."""

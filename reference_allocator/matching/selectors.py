@@ -25,6 +25,7 @@ from reference_allocator.cel import (
 from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.environment import convert_device, derived_environment
 from reference_allocator.errors import AllocationError
+from reference_allocator.gates import MinorRules
 from reference_allocator.matching.resolved import Request
 from reference_allocator.rules.constraints import AttributeConstraint, Key, find_attribute
 
@@ -61,11 +62,13 @@ class Selectors:
 
     Attributes:
         environment: what the selectors may use.
+        rules: those of the environment's minor.
         attributes: what constraints compare.
     """
 
     def __init__(self, environment: CelFeatures) -> None:
         self.environment = environment
+        self.rules = MinorRules.for_version(environment.kubernetes)
         self._of_driver: dict[tuple[str, str], bool | str | None] = {}
         self.attributes = AttributeSource(self)
 
@@ -195,11 +198,13 @@ class AttributeSource:
         """
         name = constraint.attribute
         if name in request.derived:
-            return constraint.values_to_admit(self.get_attribute(request, entry, name))
+            attribute = self.get_attribute(request, entry, name)
+            return constraint.values_to_admit(attribute, entry.id, derived=True)
         memo = entry.facts.values_to_admit
         if name in memo:
             return memo[name]
-        values = constraint.values_to_admit(find_attribute(entry.device, entry.id.driver, name))
+        attribute = find_attribute(entry.device, entry.id.driver, name)
+        values = constraint.values_to_admit(attribute, entry.id)
         if len(memo) >= _MAX_ATTRIBUTES:
             memo.clear()
         memo[name] = values

@@ -16,8 +16,9 @@ from reference_allocator import api
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.pools import Pool, PoolDevice
-from reference_allocator.errors import AllocationError
+from reference_allocator.errors import AllocationError, NodeAllocationError
 from reference_allocator.features import Features
+from reference_allocator.gates import MinorRules
 from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests, Request
 from reference_allocator.rules.constraints import AttributeConstraint
@@ -64,6 +65,7 @@ class Validator:
 
         Raises:
             AllocationError: the claim cannot be handled; the text is upstream's.
+            NodeAllocationError: it cannot be handled on this node.
             SearchTimeoutError: the deadline passed.
         """
         remembered = self._checked_claims.get(id(claim))
@@ -85,7 +87,7 @@ class Validator:
             alternatives = self._alternatives(claim, request, matcher, view)
             requests.append(alternatives)
             needed += _least_devices(claim, request.name, alternatives, needed)
-        constraints = self._constraints(claim)
+        constraints = self._constraints(claim, matcher.rules)
         everything = False
         for item in (item for alternatives in requests for item in alternatives):
             everything |= item.everything
@@ -213,11 +215,13 @@ class Validator:
             )
         return request
 
-    def _constraints(self, claim: api.ResourceClaim) -> tuple[AttributeConstraint, ...]:
+    def _constraints(
+        self, claim: api.ResourceClaim, rules: MinorRules
+    ) -> tuple[AttributeConstraint, ...]:
         lists = self._features.list_type_attributes
         constraints: list[AttributeConstraint] = []
         for index, item in enumerate(claim.constraints):
-            constraint = AttributeConstraint.from_api(item, lists=lists)
+            constraint = AttributeConstraint.from_api(item, rules, lists=lists)
             if constraint is None:
                 raise AllocationError(
                     f"claim {claim.ref}, constraint #{index}: empty constraint "
@@ -264,10 +268,11 @@ def _all_devices(request: Request, matcher: Matcher, view: NodeView) -> tuple[Po
     devices: list[PoolDevice] = []
     for pool in view.pools:
         if pool.incomplete or not pool.usable:
+            failure = NodeAllocationError if matcher.rules.fails_all_on_node else AllocationError
             asks = f"{request.context}: asks for all devices, but resource pool {pool.id}"
             if pool.incomplete:
-                raise AllocationError(f"{asks} is currently being updated")
-            raise AllocationError(f"{asks} is currently invalid")
+                raise failure(f"{asks} is currently being updated")
+            raise failure(f"{asks} is currently invalid")
         devices.extend(_matching_devices(request, pool, matcher))
     return tuple(devices)
 

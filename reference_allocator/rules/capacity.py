@@ -18,7 +18,9 @@ from typing import Final
 
 from reference_allocator import api
 from reference_allocator.api.quantity import Quantity
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.features import Features
+from reference_allocator.gates import MinorRules
 
 NANO: Final = 10**9
 """Nano units in one unit."""
@@ -37,64 +39,139 @@ class Consumption:
 
     Attributes:
         amounts: capacity name -> amount in units of 1e-9.
+        totals: capacity name -> what the whole device has of it, in the same units.
     """
 
-    def __init__(self, quantities: Mapping[str, Quantity]) -> None:
+    def __init__(
+        self,
+        quantities: Mapping[str, Quantity],
+        published: Mapping[str, api.DeviceCapacity],
+        spellings: Mapping[str, str] | None = None,
+    ) -> None:
         self._quantities = quantities
+        self._spellings = spellings or {}
         self.amounts = {name: amount.nanos for name, amount in quantities.items()}
+        self.totals = {name: published[name].value.nanos for name in quantities}
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """Return the amounts as texts of quantities, as results of the request have them."""
-        return {name: str(amount) for name, amount in self._quantities.items()}
+        return {
+            self._spellings.get(name, name): str(amount)
+            for name, amount in self._quantities.items()
+        }
+
+
+def complete_name(name: str, driver: str) -> str:
+    """Return the name of a capacity with its domain, which is the driver's where it has none."""
+    return name if "/" in name else f"{driver}/{name}"
+
+
+def published_capacities(
+    device: api.Device, driver: str
+) -> tuple[dict[str, api.DeviceCapacity], dict[str, str]]:
+    """Return a device's capacities by complete name, and the driver's own spelling of each.
+
+    Where a driver publishes both spellings of a name, the complete one counts
+    (Convert_v1_To_api_DeviceCapacities).
+    """
+    capacities: dict[str, api.DeviceCapacity] = {}
+    spellings: dict[str, str] = {}
+    for name, capacity in device.capacity.items():
+        complete = complete_name(name, driver)
+        if complete not in capacities or name == complete:
+            capacities[complete] = capacity
+            spellings[complete] = name
+    return capacities, spellings
+
+
+def resolve_requests(
+    requested: Mapping[str, Quantity], published: Mapping[str, object], driver: str
+) -> dict[str, Quantity] | None:
+    """Return what is requested by complete names; None where the device lacks one of them.
+
+    Whether a request that both lacks a capacity and names another one twice is an error depends on
+    the order of Go's map (resolveCapacityRequests in 1.38.0-beta.0); here it is none.
+
+    Raises:
+        CapacityError: a capacity is requested by both its spellings.
+    """
+    resolved: dict[str, Quantity] = {}
+    if not {complete_name(name, driver) for name in requested} <= published.keys():
+        return None
+    for name, amount in requested.items():
+        complete = complete_name(name, driver)
+        if complete in resolved:
+            bare = complete.partition("/")[2]
+            other = bare if name == complete else complete
+            raise CapacityError(
+                f"capacity {go_quote(bare)} requested both as {go_quote(name)} and as "
+                f"{go_quote(other)}"
+            )
+        resolved[complete] = amount
+    return resolved
 
 
 def resolve_consumption(
-    requirements: api.CapacityRequests | None, device: api.Device, features: Features
+    requirements: api.CapacityRequests | None,
+    device: api.Device,
+    features: Features,
+    rules: MinorRules,
+    driver: str,
 ) -> Consumption | None:
     """Return what the request takes of the device, or None where the device does not suit it.
 
     It does not suit where it lacks a requested capacity or its policy does not allow the amount.
 
+    Args:
+        driver: that of the device, the domain of names without one.
+
     Raises:
         CapacityError: the amount cannot be computed or is negative.
     """
     requested = {} if requirements is None else requirements.requests
-    if not device.capacity.keys() >= requested.keys():
+    published, spellings = device.capacity, None
+    if rules.reads_inner_types:
+        published, spellings = published_capacities(device, driver)
+        resolved = resolve_requests(requested, published, driver)
+        if resolved is None:
+            return None
+        requested = resolved
+    elif not published.keys() >= requested.keys():
         return None
     quantities: dict[str, Quantity] = {}
     # All amounts before any policy, so that the answer does not depend on the order of names.
-    for name, capacity in device.capacity.items():
+    for name, capacity in published.items():
         try:
-            amount = _amount_for(requested.get(name), capacity, features)
+            wanted = requested.get(name)
+            if rules.refuses_negative_requests and wanted is not None and wanted.nanos < 0:
+                raise CapacityError(f"capacity value is negative: request {wanted}")
+            amount = _amount_for(wanted, capacity, features)
         except CapacityError as error:
             raise CapacityError(f'capacity "{name}": {error}') from None
         if amount.nanos < 0:
             raise CapacityError(f'capacity "{name}": capacity value is negative')
         quantities[name] = amount
-    for name, capacity in device.capacity.items():
+    for name, capacity in published.items():
         policy = capacity.request_policy
         if policy is not None and _violates_policy(quantities[name], policy, features):
             return None
-    return Consumption(quantities)
+    return Consumption(quantities, published, spellings)
 
 
 def capacity_suffices(
-    consumption: Consumption,
-    device: api.Device,
-    in_use: Mapping[str, int],
-    allocating: Mapping[str, int],
+    consumption: Consumption, in_use: Mapping[str, int], allocating: Mapping[str, int]
 ) -> bool:
-    """Return whether the consumption fits into what is left of the device.
+    """Return whether the consumption fits into what is left of its device.
 
     Args:
         in_use: capacity name -> amount that allocated claims have.
         allocating: capacity name -> amount that the search has given out already.
     """
-    capacity = device.capacity
+    totals = consumption.totals
     for name, amount in consumption.amounts.items():
         used = in_use.get(name, 0) + allocating.get(name, 0)
-        if used + amount > capacity[name].value.nanos:
+        if used + amount > totals[name]:
             return False
     return True
 

@@ -11,7 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from reference_allocator.api import Attribute, Constraint, Device
+from reference_allocator.api import Attribute, Constraint, Device, DeviceId
+from reference_allocator.api.semver import SemverError, parse_semver
+from reference_allocator.errors import AllocationError
+from reference_allocator.gates import MinorRules
 
 Key = tuple[str, object] | None
 """One scalar value with its kind; None stands for a value that equals nothing."""
@@ -34,6 +37,22 @@ def find_attribute(device: Device, driver: str, name: str) -> Attribute | None:
     return device.attributes.get(bare_name) if slash and domain == driver else None
 
 
+def comparable_values(attribute: Attribute, *, lists: bool) -> frozenset[Key] | None:
+    """Return the values that constraints compare since 1.38; None where one cannot be read.
+
+    Build metadata is no part of a version (versionWithoutBuild, semver.Version.Equals).
+    """
+    if attribute.kind is None or (attribute.is_list and not lists):
+        return None
+    if attribute.kind != "version":
+        return frozenset((attribute.kind, value) for value in attribute.values)
+    try:
+        versions = [parse_semver(str(value)) for value in attribute.values]
+    except SemverError:
+        return None
+    return frozenset(("version", version.precedence) for version in versions)
+
+
 @dataclass(frozen=True, slots=True)
 class AttributeConstraint:
     """One constraint of a claim, in the form in which the search asks it.
@@ -43,20 +62,24 @@ class AttributeConstraint:
         attribute: the fully qualified name.
         requests: requests (`req` or `req/sub`) that it is about; empty means all.
         lists: whether ListTypeAttributes is on: then values are sets, scalars sets of one.
+        rules: those of the minor.
     """
 
     kind: Literal["match", "distinct"]
     attribute: str
     requests: frozenset[str]
     lists: bool
+    rules: MinorRules
 
     @classmethod
-    def from_api(cls, constraint: Constraint, *, lists: bool) -> AttributeConstraint | None:
+    def from_api(
+        cls, constraint: Constraint, rules: MinorRules, *, lists: bool
+    ) -> AttributeConstraint | None:
         """Read a constraint of the API; return None for a kind that is not known."""
         if constraint.match_attribute is not None:
-            return cls("match", constraint.match_attribute, constraint.requests, lists)
+            return cls("match", constraint.match_attribute, constraint.requests, lists, rules)
         if constraint.distinct_attribute is not None:
-            return cls("distinct", constraint.distinct_attribute, constraint.requests, lists)
+            return cls("distinct", constraint.distinct_attribute, constraint.requests, lists, rules)
         return None
 
     def applies_to(self, request: str, parent: str | None) -> bool:
@@ -77,12 +100,28 @@ class AttributeConstraint:
             return frozenset({None})
         return frozenset({(attribute.kind, attribute.values[0])})
 
-    def values_to_admit(self, attribute: Attribute | None) -> frozenset[Key] | None:
+    def values_to_admit(
+        self, attribute: Attribute | None, device: DeviceId, *, derived: bool = False
+    ) -> frozenset[Key] | None:
         """Return the values of a device for `admit`; None where the device can never be used.
 
         A device without the attribute never satisfies a constraint.
+
+        Raises:
+            AllocationError: since 1.38, the value cannot be compared.
         """
-        return None if attribute is None else self.values_of(attribute)
+        if attribute is None:
+            return None
+        if not self.rules.reads_inner_types:
+            return self.values_of(attribute)
+        if derived and self.lists and attribute.kind is None:
+            return frozenset()  # An empty list is no value of the API, and one of an expression.
+        values = comparable_values(attribute, lists=self.lists)
+        if values is None:
+            raise AllocationError(
+                f"device {device}: unsupported attribute value for {self.attribute}"
+            )
+        return values
 
     def admit(self, state: State, values: frozenset[Key] | None) -> State:
         """Return the state after adding a device with these values; None where it is not let in.
@@ -96,7 +135,7 @@ class AttributeConstraint:
             if state & values or (not self.lists and None in values):
                 return None
             return state | values
-        if state == values and None not in state:
+        if state and state == values and None not in state:
             return state
         shared = (state & values) - _INCOMPARABLE
         return shared or None

@@ -167,6 +167,8 @@ class Search:
             suits = usage.matcher.rate_device(request, entry)
         if suits == UNSUITABLE or not usage.is_available(request, entry, claim_index):
             return None
+        if usage.is_kept_by_shares(request, entry):
+            return None
         if suits == PLAIN and not entry.use.capacity:
             return usage.take_plain(request, entry, claim_index, must=True)
         return usage.take(request, entry, self._view.pool_of(entry), claim_index, must=True)
@@ -242,6 +244,8 @@ class Search:
             if suits == UNSUITABLE:
                 if position % _CHECK_EVERY == 0:
                     self._check_deadline()
+                continue
+            if use.shares and usage.is_kept_by_shares(request, entry):
                 continue
             if suits == PLAIN and not use.capacity:
                 taken_device = usage.take_plain(request, entry, claim_index, must=False)

@@ -62,6 +62,15 @@ class Usage:
             return claim_index not in self.taken_by.get(entry.use, ())
         return not self.in_use(entry)
 
+    def is_kept_by_shares(self, request: Request, entry: PoolDevice) -> bool:
+        """Return whether shares are in the way of a device that is not shared any more."""
+        return (
+            self.matcher.rules.shares_keep_device
+            and entry.use.shares > 0
+            and not entry.shareable
+            and not request.admin_access
+        )
+
     def take_plain(
         self, request: Request, entry: PoolDevice, claim_index: int, *, must: bool
     ) -> TakenDevice | None:
@@ -98,9 +107,7 @@ class Usage:
         """
         use, consumption = entry.use, self.matcher.compute_consumption(request, entry)
         assert consumption is not None  # It suits the request.
-        fitting = capacity_suffices(
-            consumption, entry.device, use.capacity, self.capacity.get(use) or _NOTHING
-        )
+        fitting = capacity_suffices(consumption, use.capacity, self.capacity.get(use) or _NOTHING)
         if not fitting and not must:
             return None
         taken_device = TakenDevice(request, entry, claim_index)
@@ -168,7 +175,13 @@ class Usage:
         request, entry = taken_device.request, taken_device.entry
         states = list(self.constraint_states[taken_device.claim_index])
         for index, constraint in request.constraints:
-            values = self.matcher.attributes.values_to_admit(request, entry, constraint)
+            try:
+                values = self.matcher.attributes.values_to_admit(request, entry, constraint)
+            except AllocationError as error:
+                # Of upstream's implementations the stable one says whose request it was.
+                if self.matcher.rules.reads_inner_types and self._features.are_stable:
+                    raise AllocationError(f"{request.context}: {error}") from None
+                raise
             state = constraint.admit(states[index], values)
             if state is None:
                 if must:

@@ -18,7 +18,7 @@ from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSl
 from reference_allocator.api.limits import KINDS, check_limits
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
-from reference_allocator.gates import MINORS
+from reference_allocator.gates import LATEST
 from reference_allocator.index import Index
 from reference_allocator.rules.derived_cost import derived_cost_problem
 from reference_allocator.wire.lines import Json, answer_line, check_form
@@ -39,7 +39,7 @@ _Object = TypeVar("_Object", ResourceSlice, DeviceClass, Node, ResourceClaim)
 
 
 def answer_allocate(
-    line: str | bytes, *, timeout: float = DEFAULT_TIMEOUT, kubernetes: str = MINORS[-1]
+    line: str | bytes, *, timeout: float = DEFAULT_TIMEOUT, kubernetes: str = LATEST
 ) -> str:
     """Return the answer to one line; never raise for what the line says.
 

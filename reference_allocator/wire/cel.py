@@ -30,7 +30,7 @@ from reference_allocator.environment import (
     selector_environment,
 )
 from reference_allocator.features import Features
-from reference_allocator.gates import MINORS, minor_of
+from reference_allocator.gates import LATEST, minor_of
 from reference_allocator.wire.lines import Json, answer_line, check_form
 
 _FIELDS: Final = ("id", "expression", "device", "features", "env", "derived", "repeat")
@@ -44,7 +44,7 @@ _STORED: Final = "StoredExpressions"
 _NEW: Final = "NewExpressions"
 
 
-def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool = False) -> str:
+def answer_cel(line: str | bytes, *, kubernetes: str = LATEST, witness: bool = False) -> str:
     """Return the answer to one line; never raise for what the line says.
 
     Args:

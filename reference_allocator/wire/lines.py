@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from reference_allocator.api.quantity import WrittenNumber
 from reference_allocator.api.reading import InputError, describe_value, expect_object, read_string
 from reference_allocator.api.schema import LIST, MAP, UnknownField, find_mistakes, types
 from reference_allocator.cel import CelUnsupportedError
@@ -69,7 +70,12 @@ def _decode(line: str | bytes) -> Mapping[str, Any]:
 
 
 def _loads(line: str | bytes) -> object:
-    return json.loads(line, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
+    return json.loads(
+        line,
+        object_pairs_hook=_refuse_duplicates,
+        parse_constant=_refuse_constant,
+        parse_float=WrittenNumber,
+    )
 
 
 def _has_escapes(line: str | bytes) -> bool:

@@ -164,10 +164,7 @@ def test_a_selection_never_looks_like_the_whole_profile(tmp_path: Path) -> None:
 
 
 def test_a_run_that_certifies_nothing_is_never_a_success(tmp_path: Path) -> None:
-    for change in (
-        {"start": {**REAL, "target": "reference"}},
-        {"compared": None},
-    ):
+    for change in ({"start": {**REAL, "target": "reference"}}, {"compared": None}):
         result = recorded(tmp_path, [A], [finished(A)], **change)
         report = built(result, load_profiles().select(["dra-core-cluster"]))
         assert report.profiles[0].result is Result.UNCERTIFIED

@@ -233,10 +233,7 @@ def test_what_cannot_exist_for_a_driver_is_said_and_does_not_count(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("ran", "result"),
-    [
-        ({A: FAILED, B: SKIPPED}, Result.FAILURE),
-        ({A: SKIPPED, B: SKIPPED}, Result.PARTIAL),
-    ],
+    [({A: FAILED, B: SKIPPED}, Result.FAILURE), ({A: SKIPPED, B: SKIPPED}, Result.PARTIAL)],
 )
 def test_nothing_else_is_excused(
     tmp_path: Path, ran: dict[PlannedScenario, Outcome], result: Result

@@ -618,10 +618,7 @@ def test_a_profile_that_is_required_is_one_that_there_is(tmp_path: Path) -> None
         ("2026-01-10T00:00:00Z", []),
         ("2026-01-02T00:00:00+00:00", []),
         ("2026-01-01T00:00:00Z", ["the run ended on 2026-01-01T00:00:00Z, 9 days ago"]),
-        (
-            "2026-01-12T00:00:00Z",
-            ["the run ended on 2026-01-12T00:00:00Z, which is in the future"],
-        ),
+        ("2026-01-12T00:00:00Z", ["the run ended on 2026-01-12T00:00:00Z, which is in the future"]),
         ("soon", ["the run ended: 'soon' is not a time like 2026-01-31T12:00:00+00:00"]),
     ],
 )

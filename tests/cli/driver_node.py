@@ -100,10 +100,7 @@ class DriverNode:
         request = {"name": "gpu", "exactly": {"deviceClassName": described.name}}
         resource.create_namespaced_resource_claim_template(
             NAMESPACE,
-            {
-                "metadata": {"name": "gpu"},
-                "spec": {"spec": {"devices": {"requests": [request]}}},
-            },
+            {"metadata": {"name": "gpu"}, "spec": {"spec": {"devices": {"requests": [request]}}}},
         )
 
     def create_pod(self, name: str) -> None:

@@ -275,8 +275,7 @@ def rights_of(name: str) -> set[Right]:
 
 
 @pytest.mark.parametrize(
-    ("role", "tiers"),
-    [("suite.yaml", ("allocation", *NODE_TIERS)), ("node-tier.yaml", NODE_TIERS)],
+    ("role", "tiers"), [("suite.yaml", ("allocation", *NODE_TIERS)), ("node-tier.yaml", NODE_TIERS)]
 )
 def test_a_role_is_enough_for_every_step_of_its_scenarios(
     role: str, tiers: tuple[str, ...]
@@ -300,7 +299,7 @@ def test_the_role_for_the_node_tier_has_nothing_that_reaches_beyond_it() -> None
     changing = {one for one in narrow if one[2] not in reading}
     assert {group for group, _, _ in changing} == {"", "apps", "batch", "resource.k8s.io"}
     assert {resource for group, resource, _ in changing if not group} == {
-        *("namespaces", "pods", "pods/status"),
+        *("namespaces", "pods", "pods/status")
     }
     assert {verb for _, _, verb in narrow}.isdisjoint({"impersonate", "bind", "escalate", "*"})
     assert {"secrets", "serviceaccounts/token"}.isdisjoint(resource for _, resource, _ in whole)

@@ -38,11 +38,7 @@ def test_a_cluster_and_its_snapshot_are_explained_alike(
     assert call("explain", name).out == of_cluster.out
     [told] = json.loads(call("explain", name, "ns/picky", "-o", "json").out)
     assert told["held"] == [
-        {
-            "claim": "ns/held",
-            "pods": ["ns/holder"],
-            "devices": ["gpu.example.com/rack-7/gpu-0"],
-        }
+        {"claim": "ns/held", "pods": ["ns/holder"], "devices": ["gpu.example.com/rack-7/gpu-0"]}
     ]
 
 
@@ -167,3 +163,49 @@ def test_claims_that_a_kubelet_has_prepared_and_no_pod_uses_are_found(
         "prepared-for-nobody: rack-7: its kubelet has 2 claims prepared; pods there use 1"
     )
     assert "warning: kubelet of rack-8 not asked" in done.err
+
+
+def test_a_dump_of_kubectl_is_explained_audited_replayed_and_made_small(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wants = cluster.pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "claim-0"}])
+    objects = [cluster.node(), cluster.device_class(), cluster.resource_slice(), wants]
+    objects.append(cluster.claim(count=3))
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": objects})
+    (tmp_path / "dump.yaml").write_text(text)
+    done = call("explain", "dump.yaml", "ns/p")
+    assert (done.code, "2 devices of class gpu: 2 left; 3 needed" in done.out) == (0, True), done
+    assert "Kubernetes 1.37.1 is assumed" in done.err
+    assert call("audit", "dump.yaml").code == 0
+    assert call("replay", "dump.yaml").out.startswith("pending is correct")
+    assert call("shrink", "dump.yaml").code == 0
+    assert "ns/p: 0/1 nodes" in call("explain", "dump.yaml.small.json").out
+    with (tmp_path / "dump.yaml").open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert "2 left; 3 needed" in call("explain", "-", "ns/p").out
+
+
+@pytest.mark.parametrize("subcommand", ["explain", "audit", "replay", "shrink"])
+def test_what_could_not_be_read_is_never_called_right(
+    call: Call, tmp_path: Path, subcommand: str
+) -> None:
+    wants = cluster.pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "claim-0"}])
+    objects = [cluster.node(), cluster.device_class(), cluster.resource_slice(), wants]
+    objects.append(cluster.claim(count=3))
+    (tmp_path / "dump.yaml").write_text(yaml.safe_dump_all(objects) + "---\n{")
+    done = call(subcommand, "dump.yaml")
+    assert done.code == 3, done
+    assert "not read: dump.yaml:" in done.err
+
+
+def test_two_pods_are_compared(call: Call, tmp_path: Path) -> None:
+    held = [cluster.allocated(name, f"gpu-{n}") for n, name in enumerate("ab")]
+    pods = [
+        cluster.pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": name}])
+        for name in "ab"
+    ]
+    document = cluster.snapshot(allocated=tuple(held), pods=tuple(pods))
+    (tmp_path / "s.json").write_text(json.dumps(document))
+    done = call("explain", "--together", "s.json", "ns/a", "ns/b")
+    assert (done.code, done.out) == (0, "ns/a and ns/b share gpu.example.com/type: gpu\n"), done
+    assert "two Pods" in call("explain", "--together", "s.json", "ns/a").err

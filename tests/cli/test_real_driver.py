@@ -72,9 +72,7 @@ def test_pod_that_ends_while_the_driver_is_away_waits_for_it(node: DriverNode) -
         after.stop()
 
 
-def test_killed_while_many_pods_start_each_still_gets_a_device_of_its_own(
-    node: DriverNode,
-) -> None:
+def test_killed_while_many_pods_start_each_still_gets_a_device_of_its_own(node: DriverNode) -> None:
     with node.driver() as before:
         for name in MANY:
             node.create_pod(name)

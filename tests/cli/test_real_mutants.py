@@ -29,11 +29,7 @@ CHOSEN = (
     "ignores-counters",
     "no-finalizer",
 )
-FOUND = {
-    "ignores-counters": 88,
-    "ignores-taint-rules": 34,
-    "one-device-for-extended-resource": 44,
-}
+FOUND = {"ignores-counters": 88, "ignores-taint-rules": 34, "one-device-for-extended-resource": 44}
 """Defect -> the number of a random problem that shows it: for two pods, a rule, a pod's amount."""
 WRONGS = {wrong.name: wrong for wrong in ALL if wrong.name in CHOSEN}
 SECONDS = 5.0

@@ -15,13 +15,14 @@ import pytest
 
 from conformance import __version__
 from conformance.data import scenarios_dir
+from conformance.results.events.account import PARTS
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.selection import select
 from kube.nodes import RUN_LABEL
 from localkube import LocalCluster, LocalOptions
 from tests.cli.dra_objects import DRIVER, claim, pod
 from tests.cli.plain_client import Api, Json, eventually
-from tests.cli.simulated_nodes import certified, run_compared, running_cluster
+from tests.cli.simulated_nodes import certified, records, run_compared, running_cluster
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
@@ -94,6 +95,13 @@ def test_all_scenarios_pass_as_on_the_reference(somebody: Somebody) -> None:
     REPORTS.parent.mkdir(exist_ok=True)
     run_compared(NAME, {item.id for item in select(())}, REPORTS, "-n", "4")
     assert somebody.now() == before
+    differing = [
+        (one["scenario"], line)
+        for one in records(REPORTS, "compared")
+        for line in one["differences"]
+        if line["title"] in PARTS
+    ]
+    assert differing == []
     results = certified(REPORTS, "dra-conformance", "nvml-dra-driver", __version__)
     assert results == {"dra-core-cluster": "success", "dra-core-driver": "partial"}
 

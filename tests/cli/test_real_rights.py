@@ -147,9 +147,7 @@ def one_of_each() -> list[LoadedScenario]:
     ],
 )
 def test_scenarios_pass_or_are_skipped_with_the_suites_rights(
-    suite_user: User,
-    tmp_path: Path,
-    scenarios: Callable[[], Sequence[LoadedScenario]],
+    suite_user: User, tmp_path: Path, scenarios: Callable[[], Sequence[LoadedScenario]]
 ) -> None:
     pass_or_are_skipped(suite_user, tmp_path, scenarios())
 

@@ -17,6 +17,7 @@ import pytest
 
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Level
+from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.objects import NODE
 from conformance.drivercheck.process import CommandStarter
 from conformance.drivercheck.rbac.policy import read_policy
@@ -68,11 +69,11 @@ def test_it_keeps_the_contract_with_the_kubelet() -> None:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         starter = CommandStarter([str(START)])
         policy = read_policy(ROLES, "", NODE)
-        bench = Bench(Path(folder), starter, next_starter=starter, policy=policy)
+        bench = Bench(DriverUnderCheck(Path(folder), starter, next_starter=starter, policy=policy))
         try:
             result = run(bench, CHECKS)
         finally:
-            bench.close()
+            bench.driver.close()
     bad = {one.name: one for one in result.checks if one.outcome is not Outcome.PASSED}
     required = {name for name, one in bad.items() if one.level is Level.REQUIRED}
     # It does not look whether a device is in use, and forgets its claims when it ends.

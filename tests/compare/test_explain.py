@@ -231,7 +231,7 @@ def test_a_file_that_is_no_snapshot_is_named(
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("path", ["/dev/zero", "/", "/absent"])
+@pytest.mark.parametrize("path", ["/dev/zero", "/absent"])
 def test_what_is_not_a_file_is_not_read(path: str) -> None:
     with pytest.raises(UsageError, match=r"is not a regular file|No such file"):
         explain_file(Path(path))

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from conformance.compare.dumps import read_dump
 from conformance.compare.evidence import Obj
 from conformance.compare.replay import WhatIf, replay, replay_if, replay_results
-from conformance.results.events.comparison import Verdict
+from conformance.results.events.comparison import Judgement, Verdict
 from conformance.results.write import ResultFile
 from kube.base.errors import UsageError
 from tests.compare.cluster import (
@@ -24,6 +25,10 @@ from tests.compare.cluster import (
 from tests.report.builders import finished, planned, play, stream
 
 
+def judge_file(path: Path) -> tuple[Judgement, ...]:
+    return replay(read_dump(path), path)
+
+
 def saved(folder: Path, document: Any) -> Path:
     path = folder / "saved.json"
     path.write_text(json.dumps(document))
@@ -31,15 +36,15 @@ def saved(folder: Path, document: Any) -> Path:
 
 
 def test_a_saved_decision_is_judged_again_without_a_cluster(tmp_path: Path) -> None:
-    [judgement] = replay(saved(tmp_path, decision([claim()], [allocation("gpu-1")])))
+    [judgement] = judge_file(saved(tmp_path, decision([claim()], [allocation("gpu-1")])))
     assert judgement.verdict is Verdict.ADMISSIBLE
 
 
 def test_a_saved_snapshot_of_a_pending_pod_is_judged_again(tmp_path: Path) -> None:
-    [judgement] = replay(saved(tmp_path, snapshot(claims=(claim(),))))
+    [judgement] = judge_file(saved(tmp_path, snapshot(claims=(claim(),))))
     assert judgement.verdict is Verdict.MISSED
     state = snapshot(claims=(claim(),), allocated=(allocated("other", "gpu-0", "gpu-1"),))
-    assert replay(saved(tmp_path, state)) == ()
+    assert judge_file(saved(tmp_path, state)) == ()
 
 
 def waits(name: str, *claims: str, **spec: Any) -> Obj:
@@ -52,7 +57,7 @@ def test_each_pod_of_a_clusters_snapshot_is_judged_with_its_own_claims(tmp_path:
         claims=(claim("few", 2), claim("many", 3), claim("away")),
         pods=(waits("a", "few"), waits("b", "many"), waits("c", "away", nodeSelector={"x": "y"})),
     )
-    judged = replay(saved(tmp_path, state))
+    judged = judge_file(saved(tmp_path, state))
     assert [(item.verdict, item.pod) for item in judged] == [(Verdict.MISSED, "a")]
 
 
@@ -152,7 +157,7 @@ def test_a_snapshot_that_leaves_nothing_open_is_not_called_right(tmp_path: Path)
     held = snapshot(claims=(allocated("claim-0", "gpu-0"),))
     for document in (held, snapshot(), {"snapshot": held, "pod": None}):
         with pytest.raises(UsageError, match="no claim without an allocation, so there is nothing"):
-            replay(saved(tmp_path, document))
+            judge_file(saved(tmp_path, document))
 
 
 @pytest.mark.parametrize("make", ["fifo", "zero"])
@@ -160,14 +165,14 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: str) -
     path = tmp_path / "saved.json"
     os.mkfifo(path) if make == "fifo" else path.symlink_to("/dev/zero")
     with pytest.raises(UsageError, match="it is not a regular file"):
-        replay(path)
+        judge_file(path)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         pytest.param("{", r"saved\.json:1: is not JSON", id="no JSON"),
-        pytest.param("[]", r"saved\.json: \$: must be an object", id="no object"),
+        pytest.param("[]", r"saved\.json:1: \$: must be an object", id="no object"),
         pytest.param("{}", r"saved\.json: is neither a decision", id="something else"),
         pytest.param('{"allocations": []}', r"saved\.json: \$\.claims", id="half a decision"),
         pytest.param('{"kind": "Snapshot"}', r"saved\.json: \$\.apiVersion", id="half a snapshot"),
@@ -178,9 +183,9 @@ def test_another_file_is_a_usage_error(tmp_path: Path, content: str, message: st
     path = tmp_path / "saved.json"
     path.write_text(content)
     with pytest.raises(UsageError, match=message):
-        replay(path)
+        judge_file(path)
 
 
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
-        replay(tmp_path / "none.json")
+        judge_file(tmp_path / "none.json")

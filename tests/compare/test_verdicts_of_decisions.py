@@ -372,9 +372,7 @@ def test_a_selector_that_fails_is_met_by_chance_where_slices_come_in_any_order(
     del without["spec"]["devices"][0]["capacity"]
     suits["spec"]["devices"][0]["name"] = "gpu-1"
     state = snapshot(
-        kubernetes=kubernetes,
-        features=Features.for_version(kubernetes),
-        slices=(without, suits),
+        kubernetes=kubernetes, features=Features.for_version(kubernetes), slices=(without, suits)
     )
     judgement = judge(decision([claim(memory="40Gi")], [allocation("gpu-1")], state))
     assert judgement.verdict is expected, judgement.reason

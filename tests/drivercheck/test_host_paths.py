@@ -12,6 +12,7 @@ import pytest
 
 from conformance.drivercheck import driver, process
 from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.process import CommandStarter
 from conformance.drivercheck.result import Outcome
 from conformance.drivercheck.run import choose_checks, run
@@ -31,11 +32,11 @@ def test_driver_with_folders_in_its_code_is_checked(tmp_path: Path) -> None:
     program.write_text(HARD_CODED.format(python=shlex.quote(sys.executable), kept=tmp_path))
     program.chmod(0o755)
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), CommandStarter([str(program)]))
+        bench = Bench(DriverUnderCheck(Path(folder), CommandStarter([str(program)])))
         try:
             found = run(bench, choose_checks(CHECKS)).checks
         finally:
-            bench.close()
+            bench.driver.close()
     assert {one.name: one.message for one in found if one.outcome is not Outcome.PASSED} == {}
     assert len(found) > len(CHECKS)
 
@@ -45,13 +46,13 @@ def test_without_root_the_driver_is_told_what_it_may_miss(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(driver, "REGISTER_SECONDS", 0.01)
-    bench = Bench(tmp_path, CommandStarter(["sleep", "60"]))
+    bench = Bench(DriverUnderCheck(tmp_path, CommandStarter(["sleep", "60"])))
     try:
-        bench.start()
+        bench.driver.start()
         with pytest.raises(ViolationError, match=r"without root, .* /var/lib/kubelet in its code"):
-            bench.await_registration()
+            bench.driver.await_registration()
     finally:
-        bench.close()
+        bench.driver.close()
 
 
 def test_path_of_the_node_is_found_outside(tmp_path: Path) -> None:

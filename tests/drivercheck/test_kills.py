@@ -15,6 +15,7 @@ import pytest
 from conformance.drivercheck import driver, launching
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.checks import restart
+from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.kills import within
 from conformance.drivercheck.kills.changes import UnwatchableError, WatchedDriver
 from conformance.drivercheck.process import CommandStarter, Process, Starter
@@ -40,11 +41,11 @@ class Unwatched:
 
 def checked(starter: Starter, *checks: str) -> list[CheckResult]:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), starter)
+        bench = Bench(DriverUnderCheck(Path(folder), starter))
         try:
             return list(run(bench, choose_checks(checks)).checks)
         finally:
-            bench.close()
+            bench.driver.close()
 
 
 @pytest.fixture

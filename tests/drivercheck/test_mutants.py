@@ -11,6 +11,7 @@ import pytest
 from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.checks import health, slices
+from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.result import Outcome
 from conformance.drivercheck.run import CHECKS, choose_checks, run
 from kube.values import Obj
@@ -62,11 +63,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_it_is_caught(fault: str, rule: str) -> None:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), OwnDriver(fault))
+        bench = Bench(DriverUnderCheck(Path(folder), OwnDriver(fault)))
         try:
             result = run(bench, choose_checks([rule]))
         finally:
-            bench.close()
+            bench.driver.close()
     assert [one.outcome for one in result.checks] == [Outcome.FAILED], (SAMPLE, result.checks)
 
 
@@ -77,7 +78,7 @@ def test_a_slice_may_come_back_later_than_other_checks_may_take(
     monkeypatch.setattr(driver, "CHECK_SECONDS", 1.0)
     monkeypatch.setattr(slices, "_BACK_SECONDS", 20.0)
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), OwnDriver("publishes-once"))
+        bench = Bench(DriverUnderCheck(Path(folder), OwnDriver("publishes-once")))
         objects, delete = bench.api.objects, bench.api.objects.delete
 
         def delete_for_a_while(slice_: Obj) -> None:
@@ -89,5 +90,5 @@ def test_a_slice_may_come_back_later_than_other_checks_may_take(
         try:
             result = run(bench, choose_checks(["slices/deleted-slice-comes-back"]))
         finally:
-            bench.close()
+            bench.driver.close()
     assert [one.outcome for one in result.checks] == [Outcome.PASSED], result.checks

@@ -10,6 +10,7 @@ import pytest
 
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.checks import restart
+from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.objects import NODE
 from conformance.drivercheck.rbac.policy import read_policy
 from conformance.drivercheck.result import DriverCheckResult, Outcome
@@ -20,11 +21,11 @@ from tests.drivercheck.own_driver import OwnDriver
 
 def checked(driver: OwnDriver, **more: Any) -> DriverCheckResult:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), driver, **more)
+        bench = Bench(DriverUnderCheck(Path(folder), driver, **more))
         try:
             return run(bench, CHECKS)
         finally:
-            bench.close()
+            bench.driver.close()
 
 
 def not_passed(result: DriverCheckResult) -> dict[str, Outcome]:

@@ -13,6 +13,7 @@ import yaml
 from conformance.cli.commands.driver_check import driver_check_command as driver_check
 from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.objects import NODE, Objects
 from conformance.drivercheck.rbac.policy import read_policy
 from conformance.drivercheck.result import DriverCheckResult, Outcome, describe_access
@@ -195,14 +196,14 @@ def test_everybody_may_ask_what_there_is(path: str, allowed: bool, tmp_path: Pat
 def checked(tmp_path: Path, *rules: dict[str, Any]) -> DriverCheckResult:
     policy = read_policy(written(tmp_path, rbac("ClusterRole", "a", rules=[*rules])), "", NODE)
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), OwnDriver(), policy=policy)
+        bench = Bench(DriverUnderCheck(Path(folder), OwnDriver(), policy=policy))
         try:
             return run(
                 bench,
                 choose_checks(["slices/deleted-slice-comes-back", "prepare/answers-*", "rbac"]),
             )
         finally:
-            bench.close()
+            bench.driver.close()
 
 
 def test_what_the_role_lacks_and_has_beyond_is_said(

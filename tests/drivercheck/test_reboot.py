@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.process import BOOT_ID, CommandStarter
 from conformance.drivercheck.result import CheckResult, Outcome
 from conformance.drivercheck.run import choose_checks, run
@@ -24,11 +25,11 @@ class OfAnotherUser(OwnDriver):
 
 def lost_spec(driver: OwnDriver) -> CheckResult:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), driver)
+        bench = Bench(DriverUnderCheck(Path(folder), driver))
         try:
             (result,) = run(bench, choose_checks(["cdi/lost-spec-is-written-again"])).checks
         finally:
-            bench.close()
+            bench.driver.close()
     return result
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.result import Outcome
 from conformance.drivercheck.run import choose_checks, run
 
@@ -87,11 +88,11 @@ def test_the_run_ends_with_a_verdict(behaviour: Behaviour, monkeypatch: pytest.M
     monkeypatch.setattr(driver, "REGISTER_SECONDS", 1.0)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), Stranger(behaviour))
+        bench = Bench(DriverUnderCheck(Path(folder), Stranger(behaviour)))
         try:
             result = run(bench, choose_checks(["registration", "prepare"]))
         finally:
-            bench.close()
+            bench.driver.close()
     first, *rest = result.checks
     assert (first.outcome, result.verdict) == (Outcome.FAILED, "not conformant")
     assert "not registered within 1 s: stranger-reg.sock: " in first.message

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.result import Outcome
 from conformance.drivercheck.run import choose_checks, run
 from tests.drivercheck.own_driver import OwnDriver
@@ -39,11 +40,11 @@ def test_a_version_that_does_not_take_over_is_found(
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         starters = OwnDriver("none", *options), OwnDriver(following, *options)
-        bench = Bench(Path(folder), starters[0], next_starter=starters[1])
+        bench = Bench(DriverUnderCheck(Path(folder), starters[0], next_starter=starters[1]))
         try:
             result = run(bench, choose_checks(["upgrade"]))
         finally:
-            bench.close()
+            bench.driver.close()
     failed = {one.name for one in result.checks if one.outcome is Outcome.FAILED}
     passed = {one.name for one in result.checks if one.outcome is Outcome.PASSED}
     assert (failed, passed) == (broken, {KNOWS, UNDOES, LEFT, BACK} - broken), result.checks

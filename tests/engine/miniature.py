@@ -13,13 +13,16 @@ from typing import Any
 
 import yaml
 
+from conformance.engine.objects.ledger import Ledger
+from conformance.engine.run.attempt import ScenarioAttempt
 from conformance.engine.setup import Setup
 from conformance.results.events.dispatch import Event
 from conformance.scenario.documents.yamlfile import Document
+from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Scenario
 from conformance.seam.overlaps import Overlap
-from conformance.seam.scope import Scope, T
+from conformance.seam.scope import Scope, T, Target
 from conformance.seam.values import Capabilities, FreeDevices
 from conformance.seam.watching import Following, Watching
 from conformance.targets.opening.target import Opened
@@ -95,6 +98,9 @@ class MiniSurroundings:
         return self.target.samples
 
     def pod_resources(self, pod: str, container: str) -> None:
+        return None
+
+    def driver_calls(self) -> None:
         return None
 
     def claims_in_use(self, node: str, driver: str) -> int:
@@ -272,9 +278,17 @@ def pod(name: str, **metadata: Any) -> Obj:
     }
 
 
-def setup(target: Miniature) -> Setup:
-    """A run on the miniature."""
+def setup(target: Target) -> Setup:
+    """A run on a target without a driver."""
     return Setup("run0", Opened(target, target.capabilities(), None, "image"))
+
+
+def attempt_in(scope: Scope, loaded: LoadedScenario, target: Target) -> ScenarioAttempt:
+    """An attempt at a scenario whose namespace is there."""
+    variables, ledger = Variables(None, "0badcafe", "image"), Ledger(scope, {})
+    return ScenarioAttempt(
+        setup(target), loaded, loaded.scenario, variables, scope, ledger, profile=None
+    )
 
 
 def refusing(error: Exception, kind: str = "Pod") -> Miniature:

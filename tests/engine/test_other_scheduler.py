@@ -62,11 +62,7 @@ def test_a_pod_that_names_its_scheduler_keeps_it() -> None:
     ],
 )
 def test_what_it_lacks_is_skipped_with_the_reason(
-    claims: list[str],
-    without: dict[str, str],
-    feature: str,
-    reason: str | None,
-    tmp_path: Path,
+    claims: list[str], without: dict[str, str], feature: str, reason: str | None, tmp_path: Path
 ) -> None:
     file = profile(tmp_path, claims=claims, without=without)
     asks = scenario({"apply": [pod("p")]}, SEEN, feature=feature)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.attempt import ScenarioAttempt
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.schedule.model import Running, Waiting, may_begin
 from conformance.engine.schedule.needs import Needs
@@ -163,9 +162,9 @@ def test_the_worker_has_devices_of_both(tmp_path: Path) -> None:
         free = replace(opened.capabilities.free, other_by_node={"reference-node-1": 1})
         able = replace(opened.capabilities, free=free)
         setup = Setup("both", replace(opened, capabilities=able))
-        variables = ScenarioAttempt(setup, chosen[0]).make_variables()
+        variables = setup.make_variables(chosen[0])
         assert variables.look_up("worker.name") == "reference-node-1"
-        assert ScenarioAttempt(setup, shipped()[0]).make_variables().look_up("namespace")
+        assert setup.make_variables(shipped()[0]).look_up("namespace")
 
 
 def test_devices_of_a_driver_that_is_installed_are_counted() -> None:

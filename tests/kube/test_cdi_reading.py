@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kube.cdi.reading import UnresolvableError, read_devices, resolve
+from kube.cdi.edits import UnresolvableError
+from kube.cdi.reading import read_devices, resolve
 
 
 def spec(*names: str, **more: Any) -> dict[str, Any]:

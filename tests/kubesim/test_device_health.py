@@ -48,3 +48,22 @@ def test_gates_say_what_is_shown(open_target: Open, options: Any, keys: set[str]
 def test_a_node_without_a_driver_cannot_be_told(scope: ReferenceScope) -> None:
     with pytest.raises(TargetError, match="no driver on nowhere that takes device health"):
         scope.faults.set_health("nowhere", {"name": "gpu-0"}, "Unhealthy")
+
+
+def test_health_is_unknown_when_an_instance_ends_until_another_one_tells_it_again(
+    scope: ReferenceScope,
+) -> None:
+    def health() -> str:
+        status = kit.get(scope, kit.pod_ref("p"))["status"]["containerStatuses"][0]
+        [claim] = status["allocatedResourcesStatus"]
+        return str(claim["resources"][0]["health"])
+
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    kit.runs(scope, "p")
+    assert health() == "Healthy"
+    scope.faults.disturb("driver", "startNext")
+    scope.faults.disturb("driver", "killNext")
+    assert health() == "Unknown"
+    scope.pause(11)
+    assert health() == "Healthy"

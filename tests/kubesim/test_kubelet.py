@@ -5,9 +5,10 @@ import pytest
 from conformance import probe
 from conformance.targets.reference.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
-from kube.values import Obj
+from kube.values import Obj, Query
 from kubesim.nodes.driver import DriverError
 from tests.kubesim import kit
+from tests.kubesim.conftest import Open, new_scope
 
 
 def status_of(scope: ReferenceScope, pod: str, container: str = "ctr0") -> Obj:
@@ -57,6 +58,63 @@ def test_running_pod_has_the_status_of_one(scope: ReferenceScope) -> None:
         "True",
     )
     assert status_of(scope, "p")["state"] == {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+
+
+def told(scope: ReferenceScope, pod: str) -> dict[str, tuple[str, str, str]]:
+    """What a pod's conditions say: type -> status, reason and message."""
+    return {
+        item["type"]: (item["status"], item.get("reason", ""), item.get("message", ""))
+        for item in kit.get(scope, kit.pod_ref(pod))["status"]["conditions"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "sandbox"),
+    [
+        ("1.37.1", ("False", "PodSandboxNotReady", "no pod sandbox exists")),
+        ("1.34.0", ("False", "", "")),
+    ],
+)
+def test_pod_that_waits_for_its_claim_says_what_is_missing_and_in_the_end_that_nothing_ran(
+    open_target: Open, version: str, sandbox: tuple[str, str, str]
+) -> None:
+    scope = new_scope(open_target(kubernetes_version=version))
+    waiting = kit.pod("p", kit.container("a"), kit.container("b"), claims={"g": "nope"})
+    waiting["spec"]["nodeName"] = kit.NODE
+    begins = kit.pod("q", initContainers=[kit.container("first", command=probe.EXIT)])
+    scope.create(waiting)
+    scope.create(begins)
+    unready = ("False", "ContainersNotReady", "containers with unready status: [a b]")
+    assert told(scope, "p") == {
+        "PodReadyToStartContainers": sandbox,
+        "Initialized": ("True", "", ""),
+        "ContainersReady": unready,
+        "Ready": unready,
+        "PodScheduled": ("True", "", ""),
+    }
+    text = "containers with incomplete status: [first]"
+    assert told(scope, "q")["Initialized"] == ("False", "ContainersNotInitialized", text)
+    assert status_of(scope, "q")["state"] == {"waiting": {"reason": "PodInitializing"}}
+    states = scope.watch(Query("v1", "Pod"))
+    scope.delete(kit.pod_ref("p"), grace_seconds=1)
+    kit.gone(scope, kit.pod_ref("p"))
+    last = [pod for _, pod in states.events() if pod["metadata"]["name"] == "p"][-1]["status"]
+    assert last["phase"] == "Failed"
+    ended = [item["state"]["terminated"]["reason"] for item in last["containerStatuses"]]
+    assert ended == ["ContainerStatusUnknown", "ContainerStatusUnknown"]
+
+
+def test_pod_that_runs_for_too_long_says_so(scope: ReferenceScope) -> None:
+    scope.create(kit.pod("p", activeDeadlineSeconds=5))
+    scope.pause(10)
+    status = kit.get(scope, kit.pod_ref("p"))["status"]
+    text = "Pod was active on the node longer than the specified deadline"
+    assert (status["phase"], status["reason"], status["message"]) == (
+        "Failed",
+        "DeadlineExceeded",
+        text,
+    )
+    assert kit.events(scope, "DeadlineExceeded") == [text]
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])

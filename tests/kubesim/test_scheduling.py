@@ -90,6 +90,64 @@ def test_expression_that_fails_is_an_error_of_the_scheduler(bare: ReferenceScope
     )
 
 
+@pytest.mark.parametrize(
+    ("deleted", "conditions"),
+    [
+        (kit.claim_ref("c"), []),
+        # A class on its way out is a class (validateDeviceClass looks whether there is one).
+        (Ref(kit.DRA, "DeviceClass", "synthetic"), ["PodScheduled"]),
+    ],
+    ids=["claim", "class"],
+)
+def test_a_pod_whose_claim_is_being_deleted_is_not_looked_at(
+    bare: ReferenceScope, deleted: Ref, conditions: list[str]
+) -> None:
+    hollow(bare, "d0")
+    bare.create(synthetic("c"))
+    bare.patch(deleted, {"metadata": {"finalizers": ["example.com/stays"]}})
+    bare.delete(deleted)
+    bare.create(kit.pod("p", claims={"g": "c"}))
+    status = kit.get(bare, kit.pod_ref("p"))["status"]
+    assert [condition["type"] for condition in status.get("conditions") or ()] == conditions
+    assert len(bare.find(Query("v1", "Event"))) == len(conditions)
+
+
+def fill(scope: ReferenceScope, claim: str) -> None:
+    """Let consumers of a kind that nobody knows have a claim as often as it may be had."""
+    results = [{"request": "r", "driver": DRIVER, "pool": "node-a", "device": "d0"}]
+    users = [
+        {"apiGroup": "x.example.com", "resource": "workers", "name": f"w{n}", "uid": f"u{n}"}
+        for n in range(256)
+    ]
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": users}
+    scope.patch(kit.claim_ref(claim), {"status": status}, "status")
+
+
+def test_the_257th_consumer_is_an_error_of_the_scheduler_that_is_tried_again(
+    bare: ReferenceScope,
+) -> None:
+    hollow(bare, "d0", "d1")
+    bare.create(synthetic("full"))
+    bare.create(synthetic("new"))
+    fill(bare, "full")
+    bare.create(kit.pod("p", claims={"g": "new", "h": "full"}))
+    [condition] = kit.get(bare, kit.pod_ref("p"))["status"]["conditions"]
+    assert condition["reason"] == "SchedulerError"
+    assert condition["message"] == (
+        'running PreBind plugin "DynamicResources": add reservation to claim ns/full: '
+        'ResourceClaim.resource.k8s.io "full" is invalid: status.reservedFor: Too many: 257: '
+        "must have at most 256 items"
+    )
+    new = kit.get(bare, kit.claim_ref("new"))["status"]
+    assert "allocation" in new  # as it was written before the refusal
+    assert "reservedFor" not in new
+    attempts = []
+    for _ in range(30):
+        attempts.append(sum(event["count"] for event in bare.find(Query("v1", "Event"))))
+        bare.pause(1)
+    assert attempts == [1, 2, 2, *[3] * 4, *[4] * 8, *[5] * 10, *[6] * 5]
+
+
 NODE_CASES: dict[str, tuple[Obj, Obj, str]] = {
     "cordoned": ({"spec": {"unschedulable": True}}, {}, "1 node(s) were unschedulable"),
     "tainted": (

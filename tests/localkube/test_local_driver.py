@@ -11,11 +11,7 @@ from localkube import DriverProgram, command_driver
 from localkube.api import LocalApi
 from localkube.base import ClusterUsageError
 from localkube.driver.attached import has_published, registered_plugins
-from localkube.driver.spec import (
-    RULES,
-    check_unused,
-    driver_spec,
-)
+from localkube.driver.spec import RULES, check_unused, driver_spec
 from localkube.layout import Layout
 
 LAYOUT = Layout("a", Path("/s/a"))

@@ -10,6 +10,7 @@ from localkube.binaries import versions
 from localkube.binaries.versions import (
     KUBERNETES,
     PINNED,
+    PRERELEASES,
     cache_key,
     full_version,
     list_builds,
@@ -33,12 +34,12 @@ def test_pinned_version_is_the_one_in_go_mod(version: str) -> None:
 
 
 def test_each_minor_that_the_reference_knows_is_pinned() -> None:
-    assert tuple(PINNED) == MINORS
+    assert (*PINNED, *PRERELEASES) == MINORS
     assert f"v{DEFAULT_VERSION}" == KUBERNETES == list(PINNED.values())[-1]
     for minor, version in PINNED.items():
         assert version.startswith(f"v{minor}.")
     minors = local_cluster_modules_dir() / "kubernetes" / "minors"
-    assert {path.name for path in minors.iterdir()} == {*MINORS[:-1]}
+    assert {path.name for path in minors.iterdir()} == PINNED.keys() - {"1.37"}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,7 @@ def test_each_minor_that_the_reference_knows_is_pinned() -> None:
         ("1.34.0", "v1.34.0"),
         ("v1.35.10", "v1.35.10"),
         ("1.37.0-rc.1", "v1.37.0-rc.1"),
+        ("1.38", "v1.38.0-beta.0"),
     ],
 )
 def test_a_minor_is_its_pinned_patch(given: str, version: str) -> None:

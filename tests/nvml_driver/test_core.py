@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kube.cdi.reading import UnresolvableError, resolve
+from kube.cdi.edits import UnresolvableError
+from kube.cdi.reading import resolve
 from kube.cdi.spec import DeviceNode
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import CheckpointError, PrepareError

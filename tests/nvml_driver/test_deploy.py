@@ -14,6 +14,7 @@ import yaml
 from conformance.engine.run.steps import hollow_node
 from nvml_driver.config.kinds import decode_config
 from nvml_driver.errors import ConfigError
+from reference_allocator.cel import DYN, compile_expression
 
 BASE = Path(__file__).resolve().parents[2] / "ci" / "deploy" / "base"
 API = "resource.nvidia.com/v1beta1"
@@ -122,7 +123,8 @@ def test_the_slice_policy_concerns_the_drivers_account() -> None:
     [condition] = policy["spec"]["matchConditions"]
     account = find("ServiceAccount", "nvml-dra-driver")["metadata"]
     user = f"system:serviceaccount:{account['namespace']}:{account['name']}"
-    assert condition["expression"] == f"request.userInfo.username == '{user}'"
+    program = compile_expression(condition["expression"], {"request": DYN})
+    assert program.evaluate({"request": {"userInfo": {"username": user}}}) is True
 
 
 def test_neither_daemon_set_wants_a_pod_on_a_node_without_a_kubelet() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
 from reference_allocator.checks import check
+from reference_allocator.gates import LATEST, MINORS
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.wire import answer_allocate
 from tests.oracle.known_differences import KnownDifference, explanations
@@ -19,6 +21,9 @@ OUR_TIMEOUT = 10.0
 """Seconds per node; ours has to answer within them, upstream may not."""
 
 
+_UNKNOWN = re.compile(r'unknown field "([^"]+)"')
+_LATER_FIELDS = 20
+"""The most fields of a problem that a minor may not have."""
 _MANY_STEPS = 20_000
 """A search that fails this often has to cut."""
 _LONG_NS = 2_000_000_000
@@ -49,19 +54,32 @@ class Comparison:
         return self.kind in ("different", "unchecked", "slow")
 
 
-def compare(problem: Json, upstream: Upstream, *, checked: bool = True) -> Comparison:
+def compare(
+    problem: Json, upstream: Upstream, *, checked: bool = True, kubernetes: str = LATEST
+) -> Comparison:
     """Asks both sides.
 
     Args:
-        problem: a line for `allocate`.
+        problem: a line for `allocate`; it loses the fields that an older minor does not have.
         upstream: the running oracle.
         checked: also ask the checker about every allocation. Ours is asked about; where nothing
             differs, it is upstream's, too.
+        kubernetes: the minor of the oracle, whose rules ours follows.
     """
+    their_answer = upstream.ask(json.dumps(problem))
+    for _ in range(_LATER_FIELDS):
+        unknown = _UNKNOWN.search(their_answer.get("invalid", ""))
+        if kubernetes == LATEST or unknown is None:
+            break
+        inside = "features." if their_answer["invalid"].startswith("features: ") else ""
+        _remove_field(problem, re.sub(r"\[\d+\]", "", inside + unknown[1]).split("."))
+        their_answer = upstream.ask(json.dumps(problem))
     line = json.dumps(problem)
-    our_answer = json.loads(answer_allocate(line, timeout=OUR_TIMEOUT))
-    their_answer = upstream.ask(line)
+    our_answer = json.loads(answer_allocate(line, timeout=OUR_TIMEOUT, kubernetes=kubernetes))
     ours, theirs = comparable(our_answer), comparable(their_answer)
+    if MINORS.index(kubernetes) < MINORS.index(LATEST):  # Texts are those of 1.37 and later.
+        for node in (*ours.get("nodes", ()), *theirs.get("nodes", ())):
+            node.pop("error", None)
     found = _answers(ours, theirs)
     if not found.failed:
         slow = _slow(our_answer, their_answer)
@@ -78,10 +96,21 @@ def compare(problem: Json, upstream: Upstream, *, checked: bool = True) -> Compa
             return found
     if not checked or "invalid" in ours:
         return found
-    broken = complaint(problem, ours)
+    broken = complaint(problem, ours, kubernetes)
     if broken:
         return Comparison("unchecked", broken)
     return replace(found, accepted=sum("allocations" in node for node in ours["nodes"]))
+
+
+def _remove_field(value: Any, path: list[str]) -> None:
+    """Remove a field from all objects at a path, whose lists have no indices."""
+    if isinstance(value, list):
+        for item in value:
+            _remove_field(item, path)
+    elif isinstance(value, dict) and len(path) == 1:
+        value.pop(path[0], None)
+    elif isinstance(value, dict):
+        _remove_field(value.get(path[0]), path[1:])
 
 
 def _holds(known: KnownDifference, problem: Json, ours: Json, upstream: Upstream) -> bool:
@@ -141,7 +170,7 @@ def _different(ours: Json, theirs: Json, our_outcome: str, their_outcome: str) -
     return Comparison("different", detail, (our_outcome, their_outcome))
 
 
-def complaint(problem: Json, answer: Json) -> str:
+def complaint(problem: Json, answer: Json, kubernetes: str = LATEST) -> str:
     """What the checker has against the allocations of an answer; empty if nothing."""
     if "invalid" in answer:
         return ""
@@ -149,7 +178,7 @@ def complaint(problem: Json, answer: Json) -> str:
     for node, result in zip(problem.get("nodes", ()), answer["nodes"], strict=True):
         if "allocations" not in result:
             continue
-        snapshot = snapshot or snapshot_of(problem)
+        snapshot = snapshot or snapshot_of(problem, kubernetes)
         violations = check(snapshot, node, problem.get("claims", ()), result["allocations"])
         if violations:
             return f"{result['node']}: {violations[0]}\n{json.dumps(result, sort_keys=True)}"

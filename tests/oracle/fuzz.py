@@ -21,6 +21,8 @@ from random import Random
 from typing import Any
 
 from conformance.fuzz.shrink_json import shrink
+from reference_allocator.features import Features, gates_of
+from reference_allocator.gates import LATEST, MINORS, gates_for_version
 from tests.oracle.comparing import Comparison, compare
 from tests.oracle.known_differences import KNOWN
 from tests.oracle.pinned import complaint_about_a_choice
@@ -39,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--oracle", type=Path, required=True, help="program of ci/upstream/allocate"
     )
     parser.add_argument("-n", type=int, default=2000, help="how many problems")
+    parser.add_argument("--kubernetes", choices=MINORS, default=LATEST, help="the oracle's minor")
     parser.add_argument("--seed", default="", help="default: a fresh one")
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
     parser.add_argument("--timeout", default="1s", help="for upstream, per node")
@@ -66,12 +69,13 @@ def _run(
     for number in range(options.first, options.first + options.n):
         identifier = f"{seed}-{number}"
         question = problem(Random(identifier), identifier, odd=True)
-        found = _ask(question, upstream)
+        _leave_out_later_features(question, options.kubernetes)
+        found = _ask(question, upstream, options.kubernetes)
         counts[found.kind] += 1
         accepted += found.accepted
         if found.failed:
             failed = True
-            _save(options.output, question, found, upstream)
+            _save(options, question, found, upstream)
             if not options.keep_going:
                 break
         if time.monotonic() - told > _EVERY:
@@ -82,20 +86,43 @@ def _run(
     return counts, accepted, failed
 
 
-def _ask(question: Json, upstream: Upstream) -> Comparison:
-    found = compare(question, upstream)
+def _leave_out_later_features(question: Json, kubernetes: str) -> None:
+    """Ask a minor for what it has.
+
+    1.34 cannot be asked for a certain implementation. In 1.38 the stable one has all that is
+    generally available, and ours words errors as it does; it does not know skipNodeOperations,
+    which an API server with that gate off would not have stored.
+    """
+    gates = gates_for_version(kubernetes)
+    question["features"] = {
+        name: on for name, on in question["features"].items() if gates.keys() >= {*gates_of(name)}
+    }
+    features = Features.from_dict(question["features"])
+    if kubernetes == "1.34" or (kubernetes == "1.38" and features.are_stable):
+        question.pop("allocator", None)
+    if kubernetes == "1.38" and features.are_stable:
+        for item in question["slices"]:
+            item["spec"].pop("skipNodeOperations", None)
+
+
+def _ask(question: Json, upstream: Upstream, kubernetes: str) -> Comparison:
+    found = compare(question, upstream, kubernetes=kubernetes)
     if found.kind == "slow":  # The machine may have been busy with something else.
-        found = compare(question, upstream)
+        found = compare(question, upstream, kubernetes=kubernetes)
     if not found.failed:
-        complaint = complaint_about_a_choice(question, Random(question["id"]), upstream)
+        complaint = complaint_about_a_choice(question, Random(question["id"]), upstream, kubernetes)
         if complaint:
             return replace(found, kind="unchecked", detail=complaint)
     return found
 
 
-def _save(folder: Path, question: Json, found: Comparison, upstream: Upstream) -> None:
+def _save(
+    options: argparse.Namespace, question: Json, found: Comparison, upstream: Upstream
+) -> None:
+    folder: Path = options.output
+
     def fails(candidate: Json) -> bool:
-        again = _ask(candidate, upstream)
+        again = _ask(candidate, upstream, options.kubernetes)
         return (again.kind, again.outcomes) == (found.kind, found.outcomes)
 
     # What is slow is asked again and again by shrinking, and is small as it is drawn.
@@ -103,7 +130,7 @@ def _save(folder: Path, question: Json, found: Comparison, upstream: Upstream) -
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{question['id']}.ndjson"
     path.write_text(json.dumps(small) + "\n", encoding="utf-8")
-    detail = _ask(small, upstream).detail
+    detail = _ask(small, upstream, options.kubernetes).detail
     sys.stdout.write(f"{found.kind}: {question['id']}, made small in {path}\n{detail}\n")
     sys.stdout.flush()
 

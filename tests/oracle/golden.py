@@ -5,8 +5,8 @@
 `problems`: one is taken if its answers show something that no other shows, so that some hundred of
 them cover what many thousand would. `rules`: some for each rule that decides them
 (`tests.oracle.knobs`) and for each error; their ids name these. Problems with a known difference
-are left out. `found` holds small ones that once failed; they stay as they are, only their answers
-are written.
+are left out. `found` holds small ones that once failed, and `kubernetes-1.38` one for each rule
+that 1.38 changed; they stay as they are, only their answers are written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tried", type=int, default=8000, help="how many problems are looked at")
     parser.add_argument("--taken", type=int, default=300, help="how many of them are kept at most")
     parser.add_argument("--each", type=int, default=1, help="how many problems for each rule")
-    parser.add_argument("only", nargs="*", help="problems, rules, found; all if none is named")
+    parser.add_argument(
+        "only",
+        nargs="*",
+        help="problems, rules, found, or kubernetes-1.38 (with the oracle of 1.38 alone)",
+    )
     options = parser.parse_args(arguments)
     with Upstream([options.oracle]) as upstream:
         if not options.only or "problems" in options.only:
@@ -51,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _write("rules", _for_each_rule(upstream, options.tried, options.each), upstream)
         if not options.only or "found" in options.only:
             _write("found", read("found.in"), upstream)
+        if "kubernetes-1.38" in options.only:
+            _write("kubernetes-1.38", read("kubernetes-1.38.in"), upstream)
     return 0
 
 

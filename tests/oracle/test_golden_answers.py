@@ -42,6 +42,20 @@ def test_checker_accepts_what_the_real_allocator_gives_out(name: str) -> None:
                 assert not found, question["id"]
 
 
+def test_1_38_answers_as_its_own_allocator_and_otherwise_than_1_37() -> None:
+    for question, expected in cases("kubernetes-1.38"):
+        answers = {
+            minor: comparable(json.loads(answer_allocate(json.dumps(question), kubernetes=minor)))
+            for minor in ("1.37", "1.38")
+        }
+        assert answers["1.38"] == expected, question["id"]
+        assert answers["1.37"] != expected, question["id"]
+        snapshot = snapshot_of(question, "1.38")
+        for node, answer in zip(question["nodes"], expected["nodes"], strict=True):
+            if answer["outcome"] == "allocated":
+                assert not check(snapshot, node, question["claims"], answer["allocations"])
+
+
 def rules() -> list[tuple[str, Json, Json]]:
     """(name of a rule or an error, a problem and its answer that show it)."""
     return [

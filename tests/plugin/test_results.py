@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.app import app
 from conformance.data import scenarios_dir
+from conformance.engine.run.scenario_run import run_scenario
+from conformance.plugin import items
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.results.read import load_results
 from tests.plugin.conftest import Session
 
@@ -91,6 +96,52 @@ def test_allure_gets_the_same_ids_from_pytest_and_from_the_command_line(
     assert (tmp_path / "pytest/executor.json").exists()
 
 
+RERUNNING = ("-p", "tests.plugin.rerunning")
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_what_a_plugin_runs_again_is_one_more_attempt(
+    run: Session, tmp_path: Path, workers: str
+) -> None:
+    failing = FILES[0].read_text().replace("count: 2", "count: 1", 1)
+    (tmp_path / FILES[0].name).write_text(failing)
+    done = run(*RERUNNING, "-n", workers, "--dra-output", "out", FILES[0].name, str(FILES[1]))
+    assert done.code == 1, done.out + done.err
+    result = load_results(tmp_path / "out/results.ndjson")
+    ended = {event.scenario.name: event for event in result.finished}
+    assert [str(item.outcome) for item in ended[FILES[0].stem].attempts] == ["failed", "failed"]
+    assert ended[FILES[1].stem].attempts == ()
+    assert (tmp_path / "out/report.html").exists()
+
+
+def test_what_passes_at_another_attempt_is_flaky(
+    run: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_first(*args: Any, **named: Any) -> ScenarioFinished:
+        if named["earlier"]:
+            return run_scenario(*args, **named)
+        finished = replace(run_scenario(args[0], args[1], lambda _: None), outcome=Outcome.FAILED)
+        args[2](finished)
+        return finished
+
+    monkeypatch.setattr(items, "run_scenario", fail_first)
+    done = run(*RERUNNING, "--dra-output", "out", str(FILES[0]))
+    assert done.code == 1, done.out + done.err  # as with --dra-retries
+    [event] = load_results(tmp_path / "out/results.ndjson").finished
+    assert (str(event.outcome), len(event.attempts)) == ("flaky", 1)
+
+
+def test_what_a_plugin_repeats_is_said_and_the_first_result_stays(
+    run: Session, tmp_path: Path
+) -> None:
+    done = run(*RERUNNING, "--again", "all", "--dra-output", "out", str(FILES[0]))
+    assert done.code == pytest.ExitCode.INTERNAL_ERROR
+    assert f"core/{FILES[0].stem}: run again after the end, by another plugin" in done.err
+    [event] = load_results(tmp_path / "out/results.ndjson").finished
+    assert str(event.outcome) == "passed"
+    assert (tmp_path / "out/report.html").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -98,6 +149,7 @@ def test_allure_gets_the_same_ids_from_pytest_and_from_the_command_line(
         (["--dra-name", "x"], "--name goes with"),
         (["--dra-feature-gate", "Nope=true"], "has no DRA feature gate Nope"),
         (["--dra-shard", "1/9"], "cannot be dealt to 9 shards"),
+        (["--tx", "2*popen", "--dist", "each"], "--dist each runs each scenario in every worker"),
     ],
 )
 def test_a_mistake_is_one_message(run: Session, arguments: list[str], says: str) -> None:

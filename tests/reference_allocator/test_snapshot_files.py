@@ -103,10 +103,7 @@ def _set(path: str, value: object) -> Any:
             _set("nodes/0/metadata/labels", {"a": 1}),
             "$.nodes[0].metadata.labels.a: expected a string, got 1",
         ),
-        (
-            lambda it: it["slices"].append(it["slices"][0]),
-            "$.slices[1]: slice is there twice",
-        ),
+        (lambda it: it["slices"].append(it["slices"][0]), "$.slices[1]: slice is there twice"),
         (
             lambda it: it["allocated"].append(it["claims"][0]),
             "$.allocated[1]: default/claim is there twice",

@@ -5,12 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.report.ci import (
-    MAX_ANNOTATIONS,
-    GithubAnnotations,
-    in_github,
-    workflow_commands,
-)
+from conformance.report.ci import MAX_ANNOTATIONS, GithubAnnotations, in_github, workflow_commands
 from conformance.results.events.result import RunCollector
 from conformance.results.events.scenario import KnownFailure, Outcome
 from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, stream

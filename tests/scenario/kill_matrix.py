@@ -99,10 +99,7 @@ def _needs(each: LoadedScenario) -> tuple[frozenset[str], str]:
 
 
 def _on_nodes(
-    kind: str,
-    gates: Mapping[str, bool],
-    scenarios: Sequence[LoadedScenario],
-    faults: Sequence[str],
+    kind: str, gates: Mapping[str, bool], scenarios: Sequence[LoadedScenario], faults: Sequence[str]
 ) -> dict[str, ScenarioFinished]:
     name, nodes = NODES.get(kind, ("nvml-dra-driver", {}))
     profile, other = (driver_profile(name) for name in (name, OTHER_PROFILE))

@@ -34,7 +34,7 @@ def mesh(world: World) -> None:
             obj["metadata"].setdefault("annotations", {})["mesh.example.com/injected"] = "true"
         return original(obj, namespace)
 
-    replace(world.api, "create", create)
+    replace(world.api.create, create)
 
 
 def policy(world: World) -> None:
@@ -46,7 +46,7 @@ def policy(world: World) -> None:
             raise ApiError(403, "Forbidden", said)
         return original(obj, namespace)
 
-    replace(world.api, "create", create)
+    replace(world.api.create, create)
 
 
 def readiness_taint(world: World) -> None:
@@ -59,7 +59,7 @@ def readiness_taint(world: World) -> None:
             obj["spec"]["taints"].append(taint)
         return original(obj, namespace)
 
-    replace(world.api, "create", create)
+    replace(world.api.create, create)
 
 
 def cloud(reads: Callable[[str], bool]) -> Callable[[World], None]:
@@ -78,7 +78,7 @@ def cloud(reads: Callable[[str], bool]) -> Callable[[World], None]:
                 if not ready and known and _hollow(node):
                     world.api.delete_stored(node)
 
-        replace(part(world, NodeLifecycleController), "sync", sync)
+        replace(part(world, NodeLifecycleController).sync, sync)
 
     return install
 

@@ -53,6 +53,7 @@ DRIVERS: dict[str, TargetOptions] = {
     "example driver": TargetOptions(driver=EXAMPLE),
     "example driver, 2 nodes": TargetOptions(driver=EXAMPLE, nodes=2),
     "several pools": TargetOptions(driver=EXAMPLE, simulate="several-pools"),
+    "two drivers": TargetOptions(driver=EXAMPLE, simulate="two-drivers"),
     "network-attached": TargetOptions(driver=FABRIC, simulate="network-attached"),
     **{
         f"{name} driver, {nodes} nodes": TargetOptions(driver=file, nodes=nodes)

@@ -11,14 +11,7 @@ import pytest
 from conformance.results.events.scenario import Outcome
 from kubesim.world import World
 from tests.mutants import DEFECTS
-from tests.scenario.kill_matrix import (
-    COMMAND,
-    failing,
-    outcomes,
-    own,
-    read_kills,
-    read_not_alone,
-)
+from tests.scenario.kill_matrix import COMMAND, failing, outcomes, own, read_kills, read_not_alone
 from tests.scenario.sampling import SAMPLE, sample
 from tests.scenario.shipped import on_reference
 

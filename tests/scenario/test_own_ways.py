@@ -17,13 +17,13 @@ from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
-from kube.cdi.reading import ContainerEdits
+from kube.cdi.edits import ContainerEdits
 from kube.values import Obj
 from kubesim.world import World
 from tests.mutants import DEFECTS
-from tests.mutants.allocator.inputs import results
-from tests.mutants.allocator.inputs import writes as allocates
-from tests.mutants.driver import drivers, first_devices, prepares
+from tests.mutants.allocation.inputs import results
+from tests.mutants.allocation.inputs import writes as allocates
+from tests.mutants.driver.preparation import drivers, first_devices, prepares
 from tests.mutants.replacing import Mutation, replace
 from tests.scenario.shapes import OWN_WAYS
 from tests.scenario.shipped import shipped
@@ -89,7 +89,7 @@ def shows(pattern: str, new: str) -> Mutation:
                 lines = (re.sub(pattern, new, f"{key}={env}") for key, env in found.env.items())
                 return changed(found, env=dict(line.split("=", 1) for line in lines))
 
-            replace(driver, "edits", edits)
+            replace(driver.edits, edits)
 
     return mutate
 

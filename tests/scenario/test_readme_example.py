@@ -52,9 +52,7 @@ def test_it_lints_cleanly(shown: tuple[Path, str]) -> None:
     assert lint_documents(read_documents(shown[0])) == []
 
 
-def test_it_passes_on_the_reference_and_fails_on_one_with_a_defect(
-    shown: tuple[Path, str],
-) -> None:
+def test_it_passes_on_the_reference_and_fails_on_one_with_a_defect(shown: tuple[Path, str]) -> None:
     file, defect = shown
     assert outcome(file) is Outcome.PASSED
     assert outcome(file, defect) is Outcome.FAILED

@@ -36,6 +36,7 @@ spec: SPEC
         ("tainted-nodes", 4, 2),
         ("several pools", 8, 2),
         ("network-attached", 4, 2),
+        ("two drivers", 4, 2),
     ],
 )
 def test_what_pods_could_have_is_what_the_shape_says(shape: str, devices: int, nodes: int) -> None:
@@ -49,6 +50,15 @@ def test_the_slices_of_a_node_that_is_gone_have_stayed() -> None:
         slices = scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))
         scope.close()
     assert {item["spec"]["nodeName"] for item in slices} == {"worker-0", "worker-1"}
+
+
+def test_devices_of_another_driver_are_there_too() -> None:
+    with open_reference(SHAPES["two drivers"]) as opened:
+        snapshot = opened.target.scope("any").snapshot()
+    pools = [
+        (item["spec"]["driver"], item["spec"]["pool"]["generation"]) for item in snapshot["slices"]
+    ]
+    assert sorted(pools) == [("gpu.example.com", 0)] * 2 + [("nic.example.org", 0)] * 2
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ func (l classLister) Get(name string) (*resourceapi.DeviceClass, error) {
 func allocatedState(claims []*resourceapi.ResourceClaim, consumableCapacity bool) structured.AllocatedState {
 	state := structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
-		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[sharedID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 	}
 	for _, claim := range claims {
@@ -59,13 +59,26 @@ func allocatedState(claims []*resourceapi.ResourceClaim, consumableCapacity bool
 				state.AllocatedDevices.Insert(id)
 				continue
 			}
-			state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, result.ShareID))
+			state.AllocatedSharedDeviceIDs.Insert(makeSharedID(id, result.ShareID))
 			if result.ConsumedCapacity != nil {
 				state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, result.ConsumedCapacity))
 			}
 		}
 	}
 	return state
+}
+
+// celFeatures switches those on that this minor has.
+func celFeatures(chosen map[string]bool) (out dracel.Features) {
+	for name, field := range map[string]string{
+		"consumableCapacity": "EnableConsumableCapacity",
+		"listTypeAttributes": "EnableListTypeAttributes",
+	} {
+		if value := reflect.ValueOf(&out).Elem().FieldByName(field); value.IsValid() {
+			value.SetBool(chosen[name])
+		}
+	}
+	return out
 }
 
 // respond answers a line. One allocator serves all nodes, in order.
@@ -85,17 +98,13 @@ func respond(line []byte, timeout time.Duration) answer {
 	for _, class := range q.DeviceClasses {
 		classes[class.Name] = class
 	}
-	if q.Allocator == "" {
-		structured.EnableAllocators()
-	} else {
-		structured.EnableAllocators(q.Allocator)
+	if err := chooseAllocator(q.Allocator); err != nil {
+		out.Invalid = err.Error()
+		return out
 	}
-	cache := dracel.NewCache(celCacheSize, dracel.Features{
-		EnableConsumableCapacity: features.ConsumableCapacity,
-		EnableListTypeAttributes: features.ListTypeAttributes,
-	})
+	cache := dracel.NewCache(celCacheSize, celFeatures(q.Features))
 	state := allocatedState(q.Allocated, features.ConsumableCapacity)
-	allocator, err := structured.NewAllocator(context.Background(), features, state, classes, q.Slices, cache)
+	allocator, err := newAllocator(features, state, classes, q.Slices, cache)
 	if err != nil {
 		out.Invalid = err.Error()
 		return out
@@ -137,7 +146,7 @@ func outcome(results []resourceapi.AllocationResult, claims int, err error) (str
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout", nil, err.Error()
-	case errors.Is(err, structured.ErrFailedAllocationOnNode):
+	case errors.Is(err, errOnNode):
 		return "nodeError", nil, err.Error()
 	case err != nil:
 		return "error", nil, err.Error()

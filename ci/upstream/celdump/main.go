@@ -4,8 +4,7 @@
 // Our own type checker works from these tables, so they are generated from the real environments of
 // the Kubernetes minors instead of being copied by hand:
 //
-//	go run ./celdump > ../../reference_allocator/cel/environment/data/kubernetes-1.37.json
-//	go run -modfile=minors/1.36/go.mod ./celdump > ../../reference_allocator/cel/environment/data/kubernetes-1.36.json
+//	ci/upstream/build 1.36 celdump && build/oracle/celdump-1.36 > reference_allocator/cel/environment/data/kubernetes-1.36.json
 package main
 
 import (
@@ -16,14 +15,13 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
-
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"k8s.io/apiserver/pkg/cel/environment"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
+
+	"dra-conformance.dev/upstream/celgo"
 )
 
 type overload struct {
@@ -104,7 +102,7 @@ func choose(consumableCapacity, listTypeAttributes bool) (out dracel.Features) {
 	return out
 }
 
-func env(features dracel.Features, envType environment.Type) (*cel.Env, error) {
+func env(features dracel.Features, envType environment.Type) (*celgo.Env, error) {
 	result := dracel.GetCompiler(features).CompileCELExpression("true", dracel.Options{EnvType: &envType})
 	if result.Error != nil {
 		return nil, result.Error
@@ -113,9 +111,9 @@ func env(features dracel.Features, envType environment.Type) (*cel.Env, error) {
 }
 
 // typeText writes a type in full: cel-go's own String() shortens some.
-func typeText(t *types.Type) string {
+func typeText(t *celgo.Type) string {
 	text := t.TypeName()
-	if t.Kind() == types.TypeKind && len(t.Parameters()) == 0 {
+	if t.Kind() == celgo.TypeKind && len(t.Parameters()) == 0 {
 		return "type"
 	}
 	for i, p := range t.Parameters() {
@@ -129,13 +127,13 @@ func typeText(t *types.Type) string {
 	if len(t.Parameters()) > 0 {
 		text += ")"
 	}
-	if t.IsAssignableType(types.NullType) && t.Kind() != types.NullTypeKind && t.Kind() != types.DynKind && t.Kind() != types.AnyKind && t.Kind() != types.TypeParamKind {
+	if t.IsAssignableType(celgo.NullType) && t.Kind() != celgo.NullTypeKind && t.Kind() != celgo.DynKind && t.Kind() != celgo.AnyKind && t.Kind() != celgo.TypeParamKind {
 		return "wrapper(" + text + ")"
 	}
 	return text
 }
 
-func functions(e *cel.Env) []function {
+func functions(e *celgo.Env) []function {
 	var out []function
 	for name, decl := range e.Functions() {
 		f := function{Name: name}
@@ -158,11 +156,11 @@ func functions(e *cel.Env) []function {
 }
 
 // namedTypes lists all types that occur in the signatures, and the others with a name of their own.
-func namedTypes(e *cel.Env) []named {
-	found := map[string]*types.Type{}
-	var visit func(t *types.Type)
-	visit = func(t *types.Type) {
-		if t.Kind() != types.TypeParamKind {
+func namedTypes(e *celgo.Env) []named {
+	found := map[string]*celgo.Type{}
+	var visit func(t *celgo.Type)
+	visit = func(t *celgo.Type) {
+		if t.Kind() != celgo.TypeParamKind {
 			found[t.TypeName()] = t
 		}
 		for _, p := range t.Parameters() {
@@ -177,15 +175,15 @@ func namedTypes(e *cel.Env) []named {
 			}
 		}
 	}
-	visit(types.NullType)
-	visit(types.AnyType)
+	visit(celgo.NullType)
+	visit(celgo.AnyType)
 	var out []named
 	for name, t := range found {
 		item := named{Name: name}
 		switch t.Kind() {
-		case types.StructKind:
+		case celgo.StructKind:
 			item.Kind = "struct"
-		case types.OpaqueKind:
+		case celgo.OpaqueKind:
 			item.Kind = "opaque"
 		default:
 			item.Kind = "builtin"
@@ -217,7 +215,7 @@ func linked(onMessage func(protoreflect.MessageDescriptor), onEnum func(protoref
 
 // messages lists what can be named in "Name{}" and the enum values, as far as the environment knows
 // them; the device's own type is described by the variants.
-func messages(e *cel.Env) (found []message, constants []constant) {
+func messages(e *celgo.Env) (found []message, constants []constant) {
 	provider := e.CELTypeProvider()
 	add := func(name string, fields []string) {
 		t, ok := provider.FindStructType(name)
@@ -245,7 +243,7 @@ func messages(e *cel.Env) (found []message, constants []constant) {
 	}, func(enum protoreflect.EnumDescriptor) {
 		for i := range enum.Values().Len() {
 			name := string(enum.FullName()) + "." + string(enum.Values().Get(i).Name())
-			if value, ok := provider.EnumValue(name).(types.Int); ok {
+			if value, ok := provider.EnumValue(name).(celgo.Int); ok {
 				constants = append(constants, constant{Name: name, Value: int64(value)})
 			}
 		}

@@ -13,8 +13,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/google/cel-go/cel"
-
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apiserver/pkg/cel/environment"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
@@ -67,11 +65,6 @@ type answer struct {
 	// Nanoseconds of the fastest of "repeat" compilations and evaluations.
 	CompileNs int64 `json:"compileNs,omitempty"`
 	Ns        int64 `json:"ns,omitempty"`
-}
-
-// deriver is what compiled expressions are since 1.37.
-type deriver interface {
-	EvaluateDerivedAttribute(context.Context, dracel.Device) (*resourceapi.DeviceAttribute, *cel.EvalDetails, error)
 }
 
 // set turns a field of upstream's on, if this minor has it.
@@ -143,22 +136,17 @@ func respond(line []byte) (out answer) {
 	}
 	out.MaxCost = &compiled.MaxCost
 	out.Type = compiled.OutputType.String()
-	input := dracel.Device{
-		Driver:                   q.Device.Driver,
-		AllowMultipleAllocations: q.Device.AllowMultipleAllocations,
-		Attributes:               q.Device.Attributes,
-		Capacity:                 q.Device.Capacity,
+	input, err := visible(q.Device, q.Derived)
+	if err != nil {
+		out.Invalid = err.Error()
+		return out
 	}
 	if q.Derived {
-		attribute, details, err := any(compiled).(deriver).EvaluateDerivedAttribute(context.Background(), input)
-		if details != nil {
-			out.Cost = details.ActualCost()
-		}
+		var err error
+		out.Attribute, out.Cost, err = derive(compiled, input)
 		if err != nil {
-			out.Error = err.Error()
-			return out
+			out.Attribute, out.Error = nil, err.Error()
 		}
-		out.Attribute = attribute
 		return out
 	}
 	match, details, err := compiled.DeviceMatches(context.Background(), input)

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from conformance.cli.lines import Kubernetes, Questions, answer_lines, parse_minor
-from reference_allocator.gates import MINORS
+from reference_allocator.gates import LATEST
 from reference_allocator.wire import answer_allocate
 
 
 def allocate_command(
     questions: Questions = None,
-    kubernetes: Kubernetes = MINORS[-1],
+    kubernetes: Kubernetes = LATEST,
     timeout: Annotated[
         float, typer.Option(min=0.001, metavar="SECONDS", help="Time limit per node.")
     ] = 10.0,

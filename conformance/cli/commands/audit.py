@@ -20,6 +20,7 @@ from conformance.cli.output import print_progress, printable
 from conformance.cli.snapshots import (
     CLUSTER_FIELDS,
     HOW_TO_NAME,
+    GivenFiles,
     require_cluster,
     take_snapshot,
     write_page,
@@ -37,7 +38,7 @@ def audit_command(
     options: TargetOptions,
     snapshot: Annotated[
         Path | None,
-        typer.Argument(metavar="SNAPSHOT", help="A file of `capture`, instead of a cluster."),
+        typer.Argument(metavar="SNAPSHOT", help="A snapshot or a dump, instead of a cluster."),
     ] = None,
     settle: Annotated[
         float,
@@ -69,6 +70,13 @@ def audit_command(
             help="Ask each kubelet how many claims it has prepared (ci/rbac/kubelet-metrics.yaml).",
         ),
     ] = False,
+    upgrade_to: Annotated[
+        str,
+        typer.Option(
+            metavar="MINOR",
+            help="Instead, say what this later Kubernetes treats otherwise of what is there.",
+        ),
+    ] = "",
 ) -> None:
     """Judge all allocations: devices allocated twice, broken rules, claims reserved for no pod.
 
@@ -79,6 +87,8 @@ def audit_command(
     """
     if metrics and not watch:
         raise UsageError("--metrics: is for a cluster that is watched; give --watch, too")
+    if watch and upgrade_to:
+        raise UsageError("--upgrade-to: looks once; leave --watch out")
     if watch:
         if snapshot is not None or html is not None or kubelets:
             raise UsageError(
@@ -90,27 +100,28 @@ def audit_command(
         raise typer.Exit(watch_cluster(options, settle, metrics, output == "json"))
     if (options.cluster is None) == (snapshot is None):
         raise UsageError(f"give either a snapshot file or the cluster: {HOW_TO_NAME}")
+    given = GivenFiles()
+    document: Mapping[str, Any]
     if snapshot is None:
         document, findings = _audit_cluster(options, settle, kubelets)
     else:
         if kubelets:
             raise UsageError("--kubelets: a snapshot has none to ask; name the cluster")
-        document, findings = _audit_file(snapshot)
+        from conformance.compare.audit.once import audit
+
+        document = given.read(snapshot)
+        findings = audit(document)
     if html is not None:
         from conformance.report.clusterpage import render_cluster
 
         write_page(html, lambda: render_cluster("Audit", document, findings=findings))
+    if upgrade_to:
+        from conformance.cli.upgrades import print_upgrade
+
+        live = options if snapshot is None else None
+        raise typer.Exit(print_upgrade(document, upgrade_to, live, as_json=output == "json"))
     _print_findings(document, findings, as_json=output == "json")
-    raise typer.Exit(_conclude(document, findings))
-
-
-def _audit_file(file: Path) -> tuple[Mapping[str, Any], list[Finding]]:
-    """Return a snapshot's document, and what is wrong in it."""
-    from conformance.compare.audit.once import audit
-    from kube.base.strictjson import read_object
-
-    document = read_object(file)
-    return document, audit(document)
+    raise typer.Exit(given.conclude(_conclude(document, findings)))
 
 
 def _audit_cluster(

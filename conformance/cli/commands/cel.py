@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from conformance.cli.lines import Kubernetes, Questions, answer_lines, parse_minor
-from reference_allocator.gates import MINORS
+from reference_allocator.gates import LATEST
 from reference_allocator.wire import answer_cel
 
 
 def cel_command(
     questions: Questions = None,
-    kubernetes: Kubernetes = MINORS[-1],
+    kubernetes: Kubernetes = LATEST,
     witness: Annotated[
         bool,
         typer.Option("--witness", help="Ask cel-python, too, where it knows what is used."),

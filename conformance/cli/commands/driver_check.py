@@ -98,6 +98,7 @@ def driver_check_command(
     """
     from conformance.cli.commands.new import write_profile as write_driver_profile
     from conformance.drivercheck.bench import Bench
+    from conformance.drivercheck.driver import DriverUnderCheck
     from conformance.drivercheck.objects import NODE
     from conformance.drivercheck.process import CommandStarter
     from conformance.drivercheck.rbac.policy import read_policy
@@ -131,21 +132,23 @@ def driver_check_command(
     start = time.monotonic()
     with _open_folder(folder) as work_folder:
         bench = Bench(
-            work_folder,
-            starter,
-            cdi_folders=tuple(cdi_dir or ()),
-            policy=policy,
-            next_starter=next_starter,
+            DriverUnderCheck(
+                work_folder,
+                starter,
+                cdi_folders=tuple(cdi_dir or ()),
+                policy=policy,
+                next_starter=next_starter,
+            )
         )
         try:
             if starter is None:
                 typer.echo("start the driver with these variables:")
-                for name, value in bench.environment.items():
+                for name, value in bench.driver.environment.items():
                     typer.echo(f"{name}={shlex.quote(value)}")
             result = run(bench, checks, lambda outcome: _print_lines(lines_of(outcome)))
-            slices = bench.list_slices() if bench.info is not None else []
+            slices = bench.driver.list_slices() if bench.driver.info is not None else []
         finally:
-            bench.close()
+            bench.driver.close()
     _print_lines(describe_access(result))
     _print_lines(summarize_result(result, time.monotonic() - start))
     if output is not None:

@@ -19,21 +19,22 @@ from conformance.cli.certifying import refuse_folder
 from conformance.cli.lines import answer_lines
 from conformance.cli.options import Html
 from conformance.cli.output import printable
-from conformance.cli.snapshots import write_explanations, write_page
+from conformance.cli.snapshots import GivenFiles, write_explanations, write_page
 from conformance.compare.explain import ExplanationTrace
 from conformance.compare.replay import WhatIf, make_answerer, replay, replay_if, replay_results
+from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.results.events.comparison import Judgement, ScenarioCompared
 from conformance.results.events.result import count_verdicts
 from kube.base.commandline import add_options
 from kube.base.errors import ExitCode, UsageError
-from kube.base.strictjson import read_object
 
 
 @add_options("what_if", WhatIf)
 def replay_command(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Decision or snapshot (JSON), or a result file.")
+        Path,
+        typer.Argument(metavar="FILE", help="A decision, snapshot or dump, or a result file."),
     ],
     what_if: WhatIf,
     as_json: Annotated[bool, typer.Option("--json", help="Print all judgements as JSON.")] = False,
@@ -52,7 +53,9 @@ def replay_command(
     Exit code: 0 all decisions follow the rules, 1 one breaks a rule, 3 one could not be judged or
     none was found. What if: 0 all that waits in the snapshot fits, 1 something does not.
     """
-    refuse_folder(file)
+    if (file / RESULTS).exists():
+        refuse_folder(file)
+    given = GivenFiles()
     is_run = file.suffix == ".ndjson"
     if is_run and (questions is not None or what_if != WhatIf()):
         raise UsageError(
@@ -61,21 +64,25 @@ def replay_command(
         )
     if questions is not None:
         lines = None if str(questions) == "-" else questions
-        answer_lines(lines, make_answerer(file, what_if))
-    elif what_if != WhatIf():
-        raise typer.Exit(_tell_what_fits(file, what_if, html, as_json=as_json))
-    elif is_run:
+        answer_lines(lines, make_answerer(file, what_if, given.read))
+        raise typer.Exit(given.conclude(ExitCode.CONFORMANT))
+    if what_if != WhatIf():
+        raise typer.Exit(
+            given.conclude(_tell_what_fits(given, file, what_if, html, as_json=as_json))
+        )
+    if is_run:
         if html is not None:
             raise UsageError("--html: a run's page is made by `dra-conformance render`")
         raise typer.Exit(_print_comparisons(replay_results(file), as_json=as_json))
-    else:
-        raise typer.Exit(_judge_file(file, html, as_json=as_json))
+    raise typer.Exit(given.conclude(_judge_file(given, file, html, as_json=as_json)))
 
 
-def _tell_what_fits(file: Path, what_if: WhatIf, html: Path | None, *, as_json: bool) -> ExitCode:
+def _tell_what_fits(
+    given: GivenFiles, file: Path, what_if: WhatIf, html: Path | None, *, as_json: bool
+) -> ExitCode:
     """Print whether what waits in a snapshot fits once it is changed; return the exit code."""
     seen = ExplanationTrace()
-    explanations = replay_if(file, what_if, seen)
+    explanations = replay_if(file, what_if, seen, given.read)
     if html is not None:
         write_explanations(html, "What would fit if", explanations, seen)
     if as_json:
@@ -86,11 +93,12 @@ def _tell_what_fits(file: Path, what_if: WhatIf, html: Path | None, *, as_json: 
     return ExitCode.CONFORMANT if fits else ExitCode.NOT_CONFORMANT
 
 
-def _judge_file(file: Path, html: Path | None, *, as_json: bool) -> ExitCode:
-    """Judge the decision or the snapshot in a JSON file; return the exit code."""
-    judgements = replay(file)
+def _judge_file(given: GivenFiles, file: Path, html: Path | None, *, as_json: bool) -> ExitCode:
+    """Judge the decision or the snapshot in a file; return the exit code."""
+    document = given.read(file)
+    judgements = replay(document, file)
     if html is not None:
-        _write_judgements(html, read_object(file), judgements)
+        _write_judgements(html, document, judgements)
     if not judgements:
         typer.echo("pending is correct: the reference finds no allocation either")
         return ExitCode.CONFORMANT

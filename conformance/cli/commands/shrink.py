@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 
 from conformance.cli.output import printable, write_named
+from conformance.cli.snapshots import GivenFiles
+from kube.base.errors import ExitCode, UsageError
 
 
 def shrink_command(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A snapshot, a decision, or results.ndjson."),
+        typer.Argument(metavar="FILE", help="A snapshot, a dump, a decision, or results.ndjson."),
     ],
     subject: Annotated[
         str,
@@ -38,8 +40,12 @@ def shrink_command(
     """
     from conformance.fuzz.shrink_evidence import shrink_file
 
-    verdict, document = shrink_file(file, subject)
+    given = GivenFiles()
+    verdict, document = shrink_file(file, subject, given.read)
     data = json.dumps(document, indent=1).encode()
+    if output is None and str(file) == "-":
+        raise UsageError("-: name the file to write: -o FILE")
     small_file = output or file.with_name(f"{file.name.removesuffix('.gz')}.small.json")
     write_named(small_file, data)
     typer.echo(printable(f"{small_file}: {len(data)} bytes; {', '.join(verdict)}"))
+    raise typer.Exit(given.conclude(ExitCode.CONFORMANT))

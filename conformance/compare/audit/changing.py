@@ -180,7 +180,8 @@ class Auditor:
     def _slice_findings(self) -> Iterator[Finding]:
         nodes = set(map(name_of, self._objects[_NODE].values())) if self._pools else set()
         uids = [uid for pool in self._pools for uid in self._slices.get(pool, ())]
-        yield from slice_findings((self._objects[_SLICE][uid] for uid in uids), nodes)
+        slices = (self._objects[_SLICE][uid] for uid in uids)
+        yield from slice_findings(slices, nodes, self._empty.features)
 
     def _relevant_snapshot(self, claims: list[Object]) -> Snapshot:
         """Return what the judgement of some claims depends on: nothing else of the cluster."""

@@ -24,11 +24,13 @@ from kube.base.errors import UsageError
 from kube.slices import results_of
 from kube.values import selected_node
 from reference_allocator.checks import check
+from reference_allocator.features import Features, gates_of
 from reference_allocator.snapshot import Snapshot
 
 _MAY_CHANGE = frozenset(
     {"taint", "config", "result-fields", "pool-generation", "pool-incomplete", "pool-invalid"}
 )
+_NODE_FIELDS = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 NOT_JUDGED = "not-judged"
 SLOW = frozenset({"reserved-for-nobody", "not-deleted", "no-node", "stale-slice", NOT_JUDGED})
 """Rules of what controllers and drivers put right themselves, if they are given time."""
@@ -42,8 +44,8 @@ class Finding:
 
     Attributes:
         rule: ``double-allocation``, ``reserved-for-nobody``, ``not-deleted``, ``no-node``,
-            ``stale-slice``, ``prepared-for-nobody``, ``not-judged``, or a rule of
-            ``reference_allocator.checks``.
+            ``stale-slice``, ``dropped-fields``, ``prepared-for-nobody``, ``not-judged``, or a rule
+            of ``reference_allocator.checks``.
         subject: ``namespace/name`` of a claim; ``driver/pool`` of a slice; of what a kubelet has
             prepared the node.
     """
@@ -67,7 +69,7 @@ def audit(document: Mapping[str, Any]) -> list[Finding]:
         nodes = set(map(name_of, snapshot.nodes))
         findings = [
             *claim_findings(snapshot, "pods" in document),
-            *slice_findings(snapshot.slices, nodes),
+            *slice_findings(snapshot.slices, nodes, snapshot.features),
         ]
         return sorted(findings, key=str)
 
@@ -87,10 +89,12 @@ def claim_findings(
     return {item for item in findings if judged is None or item.subject in judged}
 
 
-def slice_findings(slices: Iterable[Object], nodes: Collection[str]) -> Iterator[Finding]:
+def slice_findings(
+    slices: Iterable[Object], nodes: Collection[str], features: Features
+) -> Iterator[Finding]:
     """Yield slices that nobody will mend: of nodes that are gone, and what an update left.
 
-    ``slices``: whole pools.
+    ``slices``: whole pools. ``features``: of the scheduler, as far as the API server has them.
     """
     pools: dict[str, list[Object]] = defaultdict(list)
     for item in slices:
@@ -99,6 +103,7 @@ def slice_findings(slices: Iterable[Object], nodes: Collection[str]) -> Iterator
         newest = max(int(item["spec"]["pool"]["generation"]) for item in pool_slices)
         current = [item for item in pool_slices if item["spec"]["pool"]["generation"] == newest]
         expected_slices = current[0]["spec"]["pool"]["resourceSliceCount"]
+        yield from _dropped_fields(name, pool_slices, features)
         for item in pool_slices:
             node, generation = item["spec"].get("nodeName"), item["spec"]["pool"]["generation"]
             if node and node not in nodes:
@@ -110,6 +115,26 @@ def slice_findings(slices: Iterable[Object], nodes: Collection[str]) -> Iterator
         if len(current) < expected_slices:
             text = f"{len(current)} of {expected_slices} slices of generation {newest} are there"
             yield Finding("stale-slice", name, text)
+
+
+def _dropped_fields(
+    name: str, pool_slices: Sequence[Object], features: Features
+) -> Iterator[Finding]:
+    """Yield slices from which an API server whose gate is off has dropped fields.
+
+    Without counters an empty slice means nothing beside others of its pool, and the API lets no
+    slice be for no node (validateResourceSliceSpec).
+    """
+    off = f"dropped, because {' or '.join(gates_of('partitionableDevices'))} is off?"
+    for item in pool_slices:
+        spec, text = item["spec"], ""
+        is_empty = not (spec.get("devices") or spec.get("sharedCounters"))
+        if not any(spec.get(field) for field in _NODE_FIELDS):
+            text = f"is for no node: is perDeviceNodeSelection {off}"
+        elif is_empty and len(pool_slices) > 1 and not features.partitionable_devices:
+            text = f"has neither devices nor counters: are the counters {off}"
+        if text:
+            yield Finding("dropped-fields", name, f"slice {name_of(item)} {text}")
 
 
 def kubelet_findings(document: Mapping[str, Any], prepared: Mapping[str, int]) -> Iterator[Finding]:

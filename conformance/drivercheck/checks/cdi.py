@@ -34,13 +34,13 @@ def ids_of(answer: list[tuple[Device, ...]]) -> set[str]:
 
 def find_unresolved(bench: Bench, ids: set[str]) -> list[str]:
     """Return those ids that no valid spec in the folders defines."""
-    return sorted(ids - cdi.device_ids(bench.cdi_folders).keys())
+    return sorted(ids - cdi.device_ids(bench.driver.cdi_folders).keys())
 
 
 def expect_resolved(bench: Bench, ids: set[str]) -> None:
     """Raise ViolationError if no valid spec defines one of the ids."""
     if missing := find_unresolved(bench, ids):
-        folders = ", ".join(map(str, bench.cdi_folders))
+        folders = ", ".join(map(str, bench.driver.cdi_folders))
         raise ViolationError(
             f"expected specs in {folders} to define each CDI id; found none for "
             f"{one_line(', '.join(missing), 200)}; {_suggest_cdi_dir(missing)}"
@@ -49,12 +49,12 @@ def expect_resolved(bench: Bench, ids: set[str]) -> None:
 
 def expect_gone(bench: Bench, between: Callable[[], object] = lambda: None) -> None:
     """Prepare a claim, call ``between``, unprepare it; raise ViolationError if CDI devices stay."""
-    ids_before = cdi.device_ids(bench.cdi_folders).keys()
+    ids_before = cdi.device_ids(bench.driver.cdi_folders).keys()
     claim = bench.allocated_claim()
     new_ids = ids_of(bench.prepare(claim)) - ids_before
     between()
     bench.unprepare(claim)
-    if remaining := new_ids & cdi.device_ids(bench.cdi_folders).keys():
+    if remaining := new_ids & cdi.device_ids(bench.driver.cdi_folders).keys():
         raise ViolationError(
             f"expected no spec for {one_line(', '.join(remaining), 200)}; found one"
         )
@@ -87,7 +87,7 @@ def ids_resolve(bench: Bench) -> None:
 def specs_are_valid(bench: Bench) -> None:
     """Every spec file of the CDI folders is valid, and no two define the same device."""
     ids_of(bench.prepare(*every_claim(bench, most=8)))
-    _, wrong = cdi.read_devices(bench.cdi_folders)
+    _, wrong = cdi.read_devices(bench.driver.cdi_folders)
     if wrong:
         raise ViolationError(f"expected valid specs; found {one_line('; '.join(wrong), 400)}")
 
@@ -96,8 +96,10 @@ def specs_are_valid(bench: Bench) -> None:
 def paths_are_on_the_node(bench: Bench) -> None:
     """What specs mount from the node is there, and so are device files without type and numbers."""
     ids = ids_of(bench.prepare(*every_claim(bench, most=8)))
-    paths = sorted(cdi.node_paths(bench.cdi_folders, ids))
-    if missing := [path for path in paths if not Path(path_outside(path, bench.folder)).exists()]:
+    paths = sorted(cdi.node_paths(bench.driver.cdi_folders, ids))
+    if missing := [
+        path for path in paths if not Path(path_outside(path, bench.driver.folder)).exists()
+    ]:
         raise ViolationError(
             f"expected all that specs name on this machine; found no {', '.join(missing[:5])[:300]}"
         )
@@ -110,14 +112,14 @@ def lost_spec_is_written_again(bench: Bench) -> None:
     """To prepare again a claim whose spec was lost in a reboot gives ids that resolve."""
     claim = bench.allocated_claim()
     first_ids = ids_of(bench.prepare(claim))
-    sees_new_boot = bench.reboot()
+    sees_new_boot = bench.driver.reboot()
     try:
         ids = ids_of(bench.prepare(claim))
         if find_unresolved(bench, first_ids | ids) and not sees_new_boot:
             raise UnanswerableError("its specs were lost; only root can show it another boot id")
         expect_resolved(bench, ids)
     finally:
-        bench.renew()
+        bench.driver.renew()
 
 
 @section.required(f"{_HELPER}, UnprepareResourceClaims: must undo whatever prepare did")
@@ -153,11 +155,11 @@ def ids_are_not_used_again(bench: Bench) -> None:
     """An id means the same for every claim, because runtimes may cache it; else it is a new one."""
     first = bench.allocated_claim()
     ids = ids_of(bench.prepare(first))
-    specs_before = cdi.device_ids(bench.cdi_folders)
+    specs_before = cdi.device_ids(bench.driver.cdi_folders)
     bench.unprepare(first)
     second = bench.allocate(bench.pending_claim(), first["status"]["allocation"])
     reused = ids & ids_of(bench.prepare(second))
-    specs_now = cdi.device_ids(bench.cdi_folders)
+    specs_now = cdi.device_ids(bench.driver.cdi_folders)
     changed = sorted(
         name
         for name in reused
@@ -177,7 +179,7 @@ def no_scraps(bench: Bench) -> None:
     bench.unprepare(claim)
     scraps = [
         file.name
-        for file in bench.cdi_folders[0].iterdir()
+        for file in bench.driver.cdi_folders[0].iterdir()
         if file.suffix not in (".json", ".yaml") and not file.is_dir()
     ]
     if scraps:

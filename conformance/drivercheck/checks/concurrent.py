@@ -99,7 +99,7 @@ def slow_claim_holds_up_no_other(bench: Bench) -> None:
 
 def _try_prepare(bench: Bench, references: list[dict[str, str]]) -> None:
     with suppress(kubelet.RefusedError, SilenceError):
-        bench.plugin.prepare(references, _OTHERS_SECONDS * 2)
+        bench.driver.plugin.prepare(references, _OTHERS_SECONDS * 2)
 
 
 @section.required("kubernetes/pkg/kubelet/cm/dra/plugin/dra_plugin.go: 45 s, then it asks again")
@@ -108,7 +108,7 @@ def caller_that_gave_up(bench: Bench) -> None:
     claim = bench.allocated_claim()
     bench.api.faults.hold.add(claim["metadata"]["name"])
     with suppress(kubelet.RefusedError, SilenceError):
-        bench.plugin.prepare([kubelet.claim_reference(claim)], 0.2)
+        bench.driver.plugin.prepare([kubelet.claim_reference(claim)], 0.2)
     bench.api.release()
     bench.unprepare(claim)
     expect_allocated(bench, claim, *bench.prepare(claim))

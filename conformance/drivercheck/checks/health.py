@@ -25,7 +25,13 @@ _HEALTH = (0, 1, 2)
 
 
 def _offered_versions(bench: Bench) -> list[str]:
-    versions = [version for version in bench.info.supported_versions if version in HEALTH]
+    """Return the health services that the driver offers, first the one that a kubelet takes.
+
+    That is the newest, whatever the driver's order is (pickHealthService of
+    pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go); of the DRA services it is the driver's first.
+    Raises NotOfferedError: it offers none.
+    """
+    versions = [version for version in HEALTH if version in bench.driver.info.supported_versions]
     if not versions:
         raise NotOfferedError("the driver does not offer DRAResourceHealth")
     return versions
@@ -34,7 +40,7 @@ def _offered_versions(bench: Bench) -> list[str]:
 def _read_responses(bench: Bench, version: str, count: int, seconds: float) -> list[Any]:
     """Return a stream's first responses. Raises ViolationError: it ended, or they came late."""
     try:
-        return watch_health(bench.plugin.channel, version, count, seconds)
+        return watch_health(bench.driver.plugin.channel, version, count, seconds)
     except RefusedError as error:
         raise ViolationError(f"expected a response of {version}; found {error}") from None
 
@@ -55,7 +61,7 @@ def each_version_streams(bench: Bench) -> None:
 @section.required(f"{_API}, DeviceIdentifier")
 def devices_are_published_ones(bench: Bench) -> None:
     """Each device of a response is published, by pool and name, and is there once."""
-    published = set(bench.list_published_devices())
+    published = set(bench.driver.list_published_devices())
     for version in _offered_versions(bench):
         streamed: set[tuple[str, str]] = set()
         for name in _device_names(_first_response(bench, version)):
@@ -97,7 +103,7 @@ def said_again_in_time(bench: Bench) -> None:
     seconds = float(shortest or _LEASE_SECONDS)
     if seconds > _LEASE_SECONDS:
         raise UnanswerableError(f"its devices' time is {seconds:.0f} s, which is long to wait for")
-    bench.begin_check(_FIRST_SECONDS + seconds)
+    bench.driver.begin_check(_FIRST_SECONDS + seconds)
     _read_responses(bench, version, 2, seconds)
 
 
@@ -112,7 +118,7 @@ def messages_are_short(bench: Bench) -> None:
 @section.recommended(f"{_API}: the list is complete")
 def first_response_has_all_devices(bench: Bench) -> None:
     """The first response names every device that is published."""
-    published = set(bench.list_published_devices())
+    published = set(bench.driver.list_published_devices())
     missing = published - set(_device_names(_first_response(bench, _offered_versions(bench)[0])))
     if missing:
         raise ViolationError(
@@ -137,7 +143,9 @@ def calls_go_on_beside_a_stream(bench: Bench) -> None:
 
     messages = HEALTH[version]
     request = messages.NodeWatchResourcesRequest()
-    stream = make_stub(messages, bench.plugin.channel).NodeWatchResources(request, timeout=30.0)
+    stream = make_stub(messages, bench.driver.plugin.channel).NodeWatchResources(
+        request, timeout=30.0
+    )
     try:
         claim = bench.allocated_claim()
         bench.prepare(claim)

@@ -32,13 +32,13 @@ def _expect_to_go_on(bench: Bench, claim: Obj | None = None) -> None:
 
 
 def _registrar(bench: Bench) -> kubelet.Registrar:
-    assert bench.registrar is not None
-    return bench.registrar
+    assert bench.driver.registrar is not None
+    return bench.driver.registrar
 
 
 def _sockets(bench: Bench) -> tuple[Path, Path]:
     registration = _registrar(bench).socket
-    return Path(bench.info.endpoint or registration), registration
+    return Path(bench.driver.info.endpoint or registration), registration
 
 
 @section.required(_GRPC)
@@ -46,8 +46,8 @@ def bytes_that_are_no_message(bench: Bench) -> None:
     """A call whose request cannot be decoded is an error, and the driver goes on."""
     for name in ("NodePrepareResources", "NodeUnprepareResources"):
         try:
-            bench.plugin.call_raw(
-                bench.plugin.method_path(name), b"\xff" * 64, kubelet.NOTIFY_SECONDS
+            bench.driver.plugin.call_raw(
+                bench.driver.plugin.method_path(name), b"\xff" * 64, kubelet.NOTIFY_SECONDS
             )
         except kubelet.RefusedError:
             continue
@@ -59,7 +59,9 @@ def bytes_that_are_no_message(bench: Bench) -> None:
 def unknown_method(bench: Bench) -> None:
     """A call of a method that there is not is UNIMPLEMENTED, and the driver goes on."""
     try:
-        bench.plugin.call_raw(bench.plugin.method_path("NoSuchMethod"), b"", kubelet.NOTIFY_SECONDS)
+        bench.driver.plugin.call_raw(
+            bench.driver.plugin.method_path("NoSuchMethod"), b"", kubelet.NOTIFY_SECONDS
+        )
     except kubelet.RefusedError as error:
         if error.code.name != "UNIMPLEMENTED":
             raise ViolationError(f"expected UNIMPLEMENTED; found {error.code.name}") from None
@@ -87,8 +89,8 @@ def empty_names(bench: Bench) -> None:
 @section.required(_API)
 def uid_that_is_a_path(bench: Bench) -> None:
     """A uid like ../x makes and removes no file outside of the driver's own."""
-    foreign_files = [bench.folder / name for name in ("kept", "kept.json")]
-    foreign_files += [bench.plugins / name for name in ("kept", "kept.json")]
+    foreign_files = [bench.driver.folder / name for name in ("kept", "kept.json")]
+    foreign_files += [bench.driver.plugins / name for name in ("kept", "kept.json")]
     for file in foreign_files:
         file.write_text("somebody else's", encoding="utf-8")
     some = bench.allocated_claim()
@@ -96,7 +98,7 @@ def uid_that_is_a_path(bench: Bench) -> None:
         claim = _with_metadata(some, uid=uid)
         bench.try_prepare(claim)
         with suppress(kubelet.RefusedError):  # which is as good as success
-            bench.plugin.unprepare([kubelet.claim_reference(claim)])
+            bench.driver.plugin.unprepare([kubelet.claim_reference(claim)])
     gone = [str(file) for file in foreign_files if not file.exists()]
     if gone:
         raise ViolationError(f"expected them untouched; found removed: {', '.join(gone)}")

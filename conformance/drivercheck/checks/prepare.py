@@ -23,7 +23,7 @@ _TYPES = "k8s.io/api/resource/v1/types.go"
 def own_results(bench: Bench, claim: Obj) -> list[dict[str, Any]]:
     """Return the results of a claim's allocation that are the driver's."""
     all_results = claim["status"]["allocation"]["devices"]["results"]
-    return [result for result in all_results if result["driver"] == bench.driver]
+    return [result for result in all_results if result["driver"] == bench.driver.name]
 
 
 def expect_allocated(bench: Bench, claim: Obj, devices: Sequence[Device]) -> None:
@@ -82,7 +82,7 @@ def answers_exactly_the_claim(bench: Bench) -> None:
 @section.required(f"{_API}, NodePrepareResourcesRequest")
 def empty_call(bench: Bench) -> None:
     """A call without claims is answered without claims."""
-    expect_empty(lambda: bench.plugin.prepare(()))
+    expect_empty(lambda: bench.driver.plugin.prepare(()))
 
 
 def expect_empty(call: Callable[[], Sized]) -> None:
@@ -268,11 +268,13 @@ def admin_access_beside_a_holder(bench: Bench) -> None:
 @section.required("kubernetes/pkg/kubelet/cm/dra/plugin: each kubelet takes one version")
 def versions_agree(bench: Bench) -> None:
     """What one version of the service prepared, another gives again and unprepares."""
-    known_versions = [offered for offered in bench.info.supported_versions if offered in SERVICES]
+    known_versions = [
+        offered for offered in bench.driver.info.supported_versions if offered in SERVICES
+    ]
     if len(known_versions) < 2:
         raise NotOfferedError(f"the driver offers only {', '.join(known_versions)}")
     claim = bench.allocated_claim()
-    first, second = (bench.connect(version) for version in known_versions[:2])
+    first, second = (bench.driver.connect(version) for version in known_versions[:2])
     try:
         expect_same(bench.prepare(claim, plugin=first), bench.prepare(claim, plugin=second))
         bench.unprepare(claim, plugin=second)

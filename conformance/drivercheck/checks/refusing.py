@@ -122,5 +122,5 @@ def api_server_that_is_down(bench: Bench) -> None:
 def unknown_configuration(bench: Bench) -> None:
     """Opaque configuration for the driver of a kind that it cannot know is an error."""
     parameters = {"apiVersion": "nonsense.dra-conformance.dev/v0", "kind": "Nonsense"}
-    claim = bench.configured_claim(bench.driver, parameters)
+    claim = bench.configured_claim(bench.driver.name, parameters)
     expect_refused(bench, claim, "configuration of an unknown kind")

@@ -27,14 +27,14 @@ _GIVE_UP_SECONDS = 1.0  # one that gives up has ended by then
 @section.required(f"{_MANAGER}/pluginwatcher/plugin_watcher.go, handleCreateEvent")
 def socket_appears(bench: Bench) -> None:
     """A socket whose name does not begin with a dot appears in the registry directory."""
-    bench.await_registration()
+    bench.driver.await_registration()
 
 
 def _registrar(bench: Bench) -> Registrar:
-    if bench.registrar is None:
-        bench.await_registration()
-    assert bench.registrar is not None
-    return bench.registrar
+    if bench.driver.registrar is None:
+        bench.driver.await_registration()
+    assert bench.driver.registrar is not None
+    return bench.driver.registrar
 
 
 @section.required(f"{_MANAGER}/operationexecutor/operation_generator.go, dialTimeoutDuration")
@@ -49,13 +49,13 @@ def info_within_a_second(bench: Bench) -> None:
 @section.required(f"{_PLUGIN}/dra_plugin_manager.go; pluginregistration/v1/constants.go, DRAPlugin")
 def type_is_dra_plugin(bench: Bench) -> None:
     """PluginInfo.type is DRAPlugin."""
-    _expect_field("type", PLUGIN_TYPE, bench.info.type)
+    _expect_field("type", PLUGIN_TYPE, bench.driver.info.type)
 
 
 @section.required("k8s.io/api/resource/v1/types.go, ResourceSliceSpec.Driver")
 def name_is_a_dns_subdomain(bench: Bench) -> None:
     """PluginInfo.name is a DNS subdomain of at most 63 characters."""
-    name = bench.driver
+    name = bench.driver.name
     if dns_subdomain_problems(name) or len(name) > _LONGEST_NAME:
         raise ViolationError(f"expected a DNS subdomain as name; found {name[:100]!r}")
 
@@ -63,9 +63,9 @@ def name_is_a_dns_subdomain(bench: Bench) -> None:
 @section.required(f"{_PLUGIN}/dra_plugin_manager.go, RegisterPlugin")
 def endpoint_is_a_socket(bench: Bench) -> None:
     """PluginInfo.endpoint is the absolute path of a socket, or empty for the registration's own."""
-    if not bench.info.endpoint:
+    if not bench.driver.info.endpoint:
         return
-    endpoint = Path(bench.info.endpoint)
+    endpoint = Path(bench.driver.info.endpoint)
     try:
         is_socket = stat.S_ISSOCK(endpoint.stat().st_mode)
     except (OSError, ValueError):
@@ -79,8 +79,8 @@ def endpoint_is_a_socket(bench: Bench) -> None:
 @section.recommended("k8s.io/dynamic-resource-allocation/kubeletplugin, PluginDataDirectoryPath")
 def endpoint_is_in_its_own_folder(bench: Bench) -> None:
     """The endpoint lies in the plugins directory, in the folder of the driver's name."""
-    own_folder = bench.plugins / bench.driver
-    endpoint = Path(bench.info.endpoint or own_folder / "none")
+    own_folder = bench.driver.plugins / bench.driver.name
+    endpoint = Path(bench.driver.info.endpoint or own_folder / "none")
     if own_folder not in endpoint.parents:
         raise ViolationError(f"expected an endpoint in {own_folder}; found {endpoint}")
 
@@ -88,13 +88,13 @@ def endpoint_is_in_its_own_folder(bench: Bench) -> None:
 @section.required(f"{_PLUGIN}/dra_plugin_manager.go, ValidatePlugin")
 def offers_a_known_version(bench: Bench) -> None:
     """supported_versions names a DRA service that kubelets know, which is v1 or v1beta1."""
-    bench.plugin  # noqa: B018 -- it says which there are
+    bench.driver.plugin  # noqa: B018 -- it says which there are
 
 
 @section.recommended(f"{_PLUGIN}/dra_plugin_manager.go: the first in the driver's order is taken")
 def newest_version_first(bench: Bench) -> None:
     """Of several versions of the DRA service the newest stands first."""
-    versions = [version for version in bench.info.supported_versions if version in SERVICES]
+    versions = [version for version in bench.driver.info.supported_versions if version in SERVICES]
     _expect_field("supported_versions", sorted(versions, key=list(SERVICES).index), versions)
 
 
@@ -102,7 +102,7 @@ def newest_version_first(bench: Bench) -> None:
 def offers_no_unknown_version(bench: Bench) -> None:
     """supported_versions has each service once, and none that no kubelet knows."""
     known_services = {*SERVICES, *HEALTH}
-    offered = list(bench.info.supported_versions)
+    offered = list(bench.driver.info.supported_versions)
     _expect_field(
         "supported_versions",
         [version for version in dict.fromkeys(offered) if version in known_services],
@@ -113,9 +113,9 @@ def offers_no_unknown_version(bench: Bench) -> None:
 @section.required("kubernetes/pkg/kubelet/cm/dra/plugin/dra_plugin.go, NodePrepareResources")
 def each_version_is_served(bench: Bench) -> None:
     """Every DRA service in supported_versions answers at the endpoint."""
-    for version in bench.info.supported_versions:
+    for version in bench.driver.info.supported_versions:
         if version in SERVICES:
-            other = bench.connect(version)
+            other = bench.driver.connect(version)
             try:
                 other.prepare(())
             except RefusedError as error:
@@ -136,8 +136,8 @@ def success_is_accepted(bench: Bench) -> None:
 @section.required(f"{_MANAGER}/reconciler: a kubelet that was restarted asks again")
 def info_stays_the_same(bench: Bench) -> None:
     """A new connection to the registration socket gets the same PluginInfo."""
-    first = bench.info
-    second = bench.await_registration()
+    first = bench.driver.info
+    second = bench.driver.await_registration()
     for name in ("type", "name", "endpoint", "supported_versions"):
         _expect_field(name, getattr(first, name), getattr(second, name))
 
@@ -146,7 +146,7 @@ def info_stays_the_same(bench: Bench) -> None:
 def one_socket_registers_it(bench: Bench) -> None:
     """No two sockets in the registry directory name the same endpoint."""
     registered: dict[str, str] = {}
-    for socket in kubelet.list_sockets(bench.registry):
+    for socket in kubelet.list_sockets(bench.driver.registry):
         other = Registrar(socket)
         try:
             endpoint = other.get_info().endpoint or str(socket)
@@ -166,9 +166,9 @@ def failure_is_survived(bench: Bench) -> None:
         _registrar(bench).notify(False, "refused by the check on purpose")
     time.sleep(_GIVE_UP_SECONDS)
     deadline = time.monotonic() + _RETRY_SECONDS
-    bench.await_registration()
-    if time.monotonic() > deadline or not bench.is_serving():
-        raise ViolationError(f"expected the driver to go on; {bench.describe_log()}")
+    bench.driver.await_registration()
+    if time.monotonic() > deadline or not bench.driver.is_serving():
+        raise ViolationError(f"expected the driver to go on; {bench.driver.describe_log()}")
 
 
 @section.required(
@@ -176,11 +176,11 @@ def failure_is_survived(bench: Bench) -> None:
 )
 def serves_when_registered(bench: Bench) -> None:
     """At the first GetInfo that is answered, the DRA service answers, too."""
-    bench.stop()
-    bench.start()
-    bench.await_registration()
+    bench.driver.stop()
+    bench.driver.start()
+    bench.driver.await_registration()
     try:
-        bench.plugin.prepare((), seconds=kubelet.CALL_SECONDS)
+        bench.driver.plugin.prepare((), seconds=kubelet.CALL_SECONDS)
     except RefusedError as error:
         raise ViolationError(f"expected the service to be up; found {error}") from None
 
@@ -188,10 +188,10 @@ def serves_when_registered(bench: Bench) -> None:
 @section.required("kubernetes/test/e2e_node/dra_test.go: re-registers", starts_driver=True)
 def registers_again_after_restart(bench: Bench) -> None:
     """A driver that is stopped and started registers with the same name and versions."""
-    first = bench.info
-    bench.restart()
+    first = bench.driver.info
+    bench.driver.restart()
     for name in ("type", "name", "supported_versions"):
-        _expect_field(name, getattr(first, name), getattr(bench.info, name))
+        _expect_field(name, getattr(first, name), getattr(bench.driver.info, name))
 
 
 @section.recommended(
@@ -200,11 +200,11 @@ def registers_again_after_restart(bench: Bench) -> None:
 def socket_goes_at_the_end(bench: Bench) -> None:
     """A driver that ends at SIGTERM takes its registration socket away."""
     # While it starts it may know no better, and slices of a process before say nothing of this one.
-    bench.renew()
-    bench.stop()
-    remaining = [socket.name for socket in kubelet.list_sockets(bench.registry)]
-    bench.start()
-    bench.await_registration()
+    bench.driver.renew()
+    bench.driver.stop()
+    remaining = [socket.name for socket in kubelet.list_sockets(bench.driver.registry)]
+    bench.driver.start()
+    bench.driver.await_registration()
     if remaining:
         raise ViolationError(f"expected no registration socket; found {', '.join(remaining)}")
 

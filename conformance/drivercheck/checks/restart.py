@@ -34,14 +34,14 @@ _KILL_SECONDS = 18.0
 @section.required(_E2E)
 def ends_at_sigterm(bench: Bench) -> None:
     """The driver ends within thirty seconds of SIGTERM, and starts again."""
-    bench.restart()
+    bench.driver.restart()
 
 
 @section.required(_E2E)
 def starts_over_what_was_killed(bench: Bench) -> None:
     """A driver that was killed starts over the sockets and files that it left."""
     bench.prepared_claim()
-    bench.restart(signal.SIGKILL)
+    bench.driver.restart(signal.SIGKILL)
 
 
 @section.required(f"{_IDEMPOTENT}; {_E2E}")
@@ -59,7 +59,7 @@ def prepared_claim_outlives_a_kill(bench: Bench) -> None:
 def _expect_same_after(bench: Bench, number: int) -> None:
     claim = bench.allocated_claim()
     first = bench.prepare(claim)
-    bench.restart(number)
+    bench.driver.restart(number)
     expect_same(first, bench.prepare(claim))
 
 
@@ -67,7 +67,7 @@ def _expect_same_after(bench: Bench, number: int) -> None:
 def cdi_devices_outlive_a_kill(bench: Bench) -> None:
     """After a SIGKILL and a start the CDI ids of prepared claims resolve, without a call."""
     ids = ids_of(bench.prepare(bench.allocated_claim()))
-    bench.restart(signal.SIGKILL)
+    bench.driver.restart(signal.SIGKILL)
     expect_resolved(bench, ids)
 
 
@@ -75,7 +75,7 @@ def cdi_devices_outlive_a_kill(bench: Bench) -> None:
 def unprepare_by_another_process(bench: Bench) -> None:
     """What one process prepared, the next unprepares, though the claim's object is gone."""
     claim = bench.prepared_claim()
-    bench.restart(signal.SIGKILL)
+    bench.driver.restart(signal.SIGKILL)
     bench.delete_claim(claim)
     bench.unprepare(claim)
     expect_free(bench, claim)
@@ -84,7 +84,7 @@ def unprepare_by_another_process(bench: Bench) -> None:
 @section.recommended(f"{_OTHER_PROCESS}; must undo whatever prepare did")
 def cdi_devices_go_with_another_process(bench: Bench) -> None:
     """A CDI device of one process is gone when the next has unprepared its claim."""
-    expect_gone(bench, lambda: bench.restart(signal.SIGKILL))
+    expect_gone(bench, lambda: bench.driver.restart(signal.SIGKILL))
 
 
 @section.recommended(f"{_HELPER}, PrepareResourceClaims: the last line of defense")
@@ -94,7 +94,7 @@ def device_in_use_is_remembered(bench: Bench) -> None:
     need_exclusive(bench, holder)
     second = bench.allocate(bench.pending_claim(), holder["status"]["allocation"])
     bench.prepare(holder)
-    bench.restart(signal.SIGKILL)
+    bench.driver.restart(signal.SIGKILL)
     expect_refused(bench, second, "a device that another claim has")
 
 
@@ -103,7 +103,7 @@ def unprepared_claim_stays_unprepared(bench: Bench) -> None:
     """After a restart the device of a claim that was unprepared before is free."""
     claim = bench.prepared_claim()
     bench.unprepare(claim)
-    bench.restart(signal.SIGKILL)
+    bench.driver.restart(signal.SIGKILL)
     expect_free(bench, claim)
 
 
@@ -154,38 +154,40 @@ def second_instance(bench: Bench) -> None:
     """Started beside the first (POD_UID differs), a second instance can take over its claims."""
     claim = bench.allocated_claim()
     first = bench.prepare(claim)
-    bench.stop()
-    bench.start(POD_UID="first-instance")
-    bench.await_registration()
-    old, old_socket = bench.process, bench.registrar and bench.registrar.socket
+    bench.driver.stop()
+    bench.driver.start(POD_UID="first-instance")
+    bench.driver.await_registration()
+    old, old_socket = bench.driver.process, bench.driver.registrar and bench.driver.registrar.socket
     try:
-        bench.start(POD_UID="second-instance")
+        bench.driver.start(POD_UID="second-instance")
         _register_other_socket(bench, old_socket)
         expect_same(first, bench.prepare(claim))
         assert old is not None
         old.signal(signal.SIGTERM)
         if not old.wait(10.0):
             raise ViolationError("expected the first instance to end at SIGTERM")
-        if not bench.is_serving():
+        if not bench.driver.is_serving():
             raise ViolationError("expected the second instance to serve when the first has ended")
         expect_same(first, bench.prepare(claim))
         bench.unprepare(claim)
-        if not bench.list_slices():
+        if not bench.driver.list_slices():
             raise ViolationError("expected slices when the first instance has ended; found none")
     finally:
         if old is not None:
             old.signal(signal.SIGKILL)
             old.wait(STOP_SECONDS)
-        bench.restart(signal.SIGKILL)
+        bench.driver.restart(signal.SIGKILL)
 
 
 def _register_other_socket(bench: Bench, old_socket: object) -> None:
     """Register the instance whose socket is new."""
     deadline = time.monotonic() + 5.0
     while time.monotonic() < deadline:
-        if bench.process is None or not bench.process.is_alive():
-            raise UnanswerableError(f"a second instance is not running: {bench.describe_log()}")
-        for socket in kubelet.list_sockets(bench.registry):
+        if bench.driver.process is None or not bench.driver.process.is_alive():
+            raise UnanswerableError(
+                f"a second instance is not running: {bench.driver.describe_log()}"
+            )
+        for socket in kubelet.list_sockets(bench.driver.registry):
             if socket != old_socket:
                 registrar = kubelet.Registrar(socket)
                 try:
@@ -193,8 +195,8 @@ def _register_other_socket(bench: Bench, old_socket: object) -> None:
                 except (kubelet.RefusedError, SilenceError):
                     registrar.close()
                     continue
-                bench.disconnect()
-                bench.registrar, bench.info = registrar, info
+                bench.driver.disconnect()
+                bench.driver.registrar, bench.driver.info = registrar, info
                 return
         time.sleep(0.01)
     raise UnanswerableError("a second instance has no registration socket of its own")

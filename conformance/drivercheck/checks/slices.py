@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 
-from conformance.drivercheck import driver
+from conformance.drivercheck import driver as under_check
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.objects import NODE, OTHER_DRIVER, OTHER_NODE
@@ -29,14 +29,14 @@ _BACK_SECONDS = 75.0
 @section.required("kubernetes/test/e2e/dra/dra.go: one pool per node, complete")
 def published(bench: Bench) -> None:
     """Complete pools of the driver's devices are published for the node."""
-    bench.await_slices()
+    bench.driver.await_slices()
 
 
 @section.required(f"{_TYPES}, ResourceSlice: limits, formats and unions; validation.go")
 def accepted(bench: Bench) -> None:
     """The API server refuses no ResourceSlice that the driver writes."""
     with suppress(ViolationError):  # has a check of its own
-        bench.await_slices()
+        bench.driver.await_slices()
     if bench.api.refusals:
         raise ViolationError(f"expected none; found {one_line(bench.api.refusals[0], 400)}")
 
@@ -44,8 +44,8 @@ def accepted(bench: Bench) -> None:
 @section.required(f"{_TYPES}, ResourceSliceSpec.NodeName")
 def only_own_node(bench: Bench) -> None:
     """No slice of the driver is for another node."""
-    bench.await_slices()
-    all_slices = bench.api.objects.list_slices(bench.driver)
+    bench.driver.await_slices()
+    all_slices = bench.api.objects.list_slices(bench.driver.name)
     other_nodes = {resource_slice["spec"].get("nodeName") for resource_slice in all_slices} - {
         None,
         NODE,
@@ -59,7 +59,7 @@ def only_own_node(bench: Bench) -> None:
 @section.required(f"{_TYPES}, ResourceSlice: a name identifies a device in its pool")
 def device_names_are_unique(bench: Bench) -> None:
     """No two devices of a pool have the same name."""
-    names = Counter(bench.list_published_devices())
+    names = Counter(bench.driver.list_published_devices())
     twice = sorted(f"{pool}/{name}" for (pool, name), count in names.items() if count > 1)
     if twice:
         raise ViolationError(f"expected unique names; found twice: {', '.join(twice[:5])}")
@@ -72,13 +72,13 @@ def one_generation(bench: Bench) -> None:
 
     def settled() -> bool:
         pools.clear()
-        for resource_slice in bench.list_slices():
+        for resource_slice in bench.driver.list_slices():
             pool = resource_slice["spec"]["pool"]
             pools.setdefault(pool["name"], set()).add(pool["generation"])
         return all(len(generations) == 1 for generations in pools.values())
 
-    bench.await_slices()
-    if not bench.wait(settled, driver.START_SECONDS):
+    bench.driver.await_slices()
+    if not bench.driver.wait(settled, under_check.START_SECONDS):
         raise ViolationError(f"expected one generation of each pool; found {pools}")
 
 
@@ -86,7 +86,7 @@ def one_generation(bench: Bench) -> None:
 def owned_by_the_node(bench: Bench) -> None:
     """A slice with a nodeName has the Node as owner, so that it goes with the node."""
     uid = bench.api.objects.get_node()["metadata"]["uid"]
-    for resource_slice in bench.await_slices():
+    for resource_slice in bench.driver.await_slices():
         owners = resource_slice["metadata"].get("ownerReferences") or ()
         if resource_slice["spec"].get("nodeName") and uid not in {owner["uid"] for owner in owners}:
             raise ViolationError(
@@ -98,16 +98,16 @@ def owned_by_the_node(bench: Bench) -> None:
 @section.required(f"{_TYPES}, ResourceSlice: drivers write slices of their own node only")
 def leaves_others_alone(bench: Bench) -> None:
     """Slices of other drivers, and of the same driver on other nodes, stay as they are."""
-    bench.await_slices()
+    bench.driver.await_slices()
     objects = bench.api.objects
     foreign_slices = [
         objects.put_slice(OTHER_DRIVER, NODE, "others"),
-        objects.put_slice(bench.driver, OTHER_NODE, OTHER_NODE),
+        objects.put_slice(bench.driver.name, OTHER_NODE, OTHER_NODE),
     ]
     try:
-        if bench.starter is not None:  # what a driver clears away, it clears at its start
-            bench.restart()
-        touched = bench.wait(
+        if bench.driver.starter is not None:  # what a driver clears away, it clears at its start
+            bench.driver.restart()
+        touched = bench.driver.wait(
             lambda: any(_changed(bench, resource_slice) for resource_slice in foreign_slices), 0.3
         )
         if touched:
@@ -136,7 +136,7 @@ def _describe_slice(foreign_slice: Obj) -> str:
 @section.recommended(f"{_CONTROLLER}: an informer, and what is the same is not written")
 def quiet_without_a_change(bench: Bench) -> None:
     """While nothing changes, slices are not written, and they are watched, not polled."""
-    bench.await_slices()
+    bench.driver.await_slices()
     time.sleep(_SETTLE_SECONDS)
     versions, lists = _resource_versions(bench), bench.api.lists
     time.sleep(_QUIET_SECONDS)
@@ -150,35 +150,39 @@ def quiet_without_a_change(bench: Bench) -> None:
 
 
 def _resource_versions(bench: Bench) -> set[str]:
-    return {resource_slice["metadata"]["resourceVersion"] for resource_slice in bench.list_slices()}
+    return {
+        resource_slice["metadata"]["resourceVersion"]
+        for resource_slice in bench.driver.list_slices()
+    }
 
 
 @section.required("kubernetes/test/integration/dra/core.go: recreated after delete")
 def deleted_slice_comes_back(bench: Bench) -> None:
     """A slice that is deleted, as a kubelet does when it starts, is published again."""
-    bench.begin_check(_BACK_SECONDS)
-    slices_before = bench.await_slices()
+    bench.driver.begin_check(_BACK_SECONDS)
+    slices_before = bench.driver.await_slices()
     for resource_slice in slices_before:
         bench.api.objects.delete(resource_slice)
-    bench.await_slices(_BACK_SECONDS)
-    _expect_same_devices("after a deletion", slices_before, bench.list_slices())
+    bench.driver.await_slices(_BACK_SECONDS)
+    _expect_same_devices("after a deletion", slices_before, bench.driver.list_slices())
 
 
 @section.recommended(f"{_CONTROLLER}: a slice that differs is updated")
 def edited_slice_comes_back(bench: Bench) -> None:
     """A device that somebody else's edit takes out of a slice is published again."""
-    bench.begin_check(_BACK_SECONDS)
-    slices_before = bench.await_slices()
+    bench.driver.begin_check(_BACK_SECONDS)
+    slices_before = bench.driver.await_slices()
     edited = next((edited for edited in slices_before if edited["spec"].get("devices")), None)
     if edited is None:
         raise UnanswerableError("the driver has published no devices")
     bench.api.objects.change(
         edited, spec={**edited["spec"], "devices": edited["spec"]["devices"][:-1]}
     )
-    bench.wait(
-        lambda: _device_names(slices_before) == _device_names(bench.list_slices()), _BACK_SECONDS
+    bench.driver.wait(
+        lambda: _device_names(slices_before) == _device_names(bench.driver.list_slices()),
+        _BACK_SECONDS,
     )
-    _expect_same_devices("after an edit", slices_before, bench.await_slices(_BACK_SECONDS))
+    _expect_same_devices("after an edit", slices_before, bench.driver.await_slices(_BACK_SECONDS))
 
 
 @section.required("kubernetes/community api-conventions.md: 409, 503", starts_driver=True)
@@ -186,29 +190,29 @@ def passing_errors_are_not_final(bench: Bench) -> None:
     """Slices whose first writes are answered with 409 and 503 are published all the same."""
     _stop_without_slices(bench)
     bench.api.faults.passing[:] = [409, 503]
-    bench.start()
-    deadline = time.monotonic() + driver.START_SECONDS
+    bench.driver.start()
+    deadline = time.monotonic() + under_check.START_SECONDS
     while bench.api.faults.passing and time.monotonic() < deadline:
         _start_again(bench)
         time.sleep(0.05)
     time.sleep(_SETTLE_SECONDS)
     bench.api.release()
     _start_again(bench)
-    bench.await_registration()
-    bench.await_slices(_BACK_SECONDS)
+    bench.driver.await_registration()
+    bench.driver.await_slices(_BACK_SECONDS)
 
 
 def _stop_without_slices(bench: Bench) -> None:
-    bench.begin_check(_BACK_SECONDS)
-    bench.stop()
-    for resource_slice in bench.list_slices():
+    bench.driver.begin_check(_BACK_SECONDS)
+    bench.driver.stop()
+    for resource_slice in bench.driver.list_slices():
         bench.api.objects.delete(resource_slice)
 
 
 def _start_again(bench: Bench) -> None:
     """Start the driver if it has ended, as a kubelet does."""
     if not _is_running(bench):
-        bench.start()
+        bench.driver.start()
 
 
 @section.required("ROCm/gpu-operator#609: ready for days, without slices", starts_driver=True)
@@ -217,8 +221,8 @@ def refused_slices_are_not_given_up(bench: Bench) -> None:
     _stop_without_slices(bench)
     refused_before = bench.api.turned_away
     bench.api.faults.refuse_slices = True
-    bench.start()
-    deadline = time.monotonic() + driver.START_SECONDS
+    bench.driver.start()
+    deadline = time.monotonic() + under_check.START_SECONDS
     while (
         time.monotonic() < deadline
         and _is_running(bench)
@@ -230,9 +234,9 @@ def refused_slices_are_not_given_up(bench: Bench) -> None:
         time.sleep(0.05)
     bench.api.release()
     _start_again(bench)
-    bench.await_registration()
+    bench.driver.await_registration()
     try:
-        bench.await_slices(_BACK_SECONDS)
+        bench.driver.await_slices(_BACK_SECONDS)
     except ViolationError as error:
         tries = bench.api.turned_away - refused_before
         raise ViolationError(
@@ -242,24 +246,25 @@ def refused_slices_are_not_given_up(bench: Bench) -> None:
 
 
 def _is_running(bench: Bench) -> bool:
-    return bench.process is not None and bench.process.is_alive()
+    return bench.driver.process is not None and bench.driver.process.is_alive()
 
 
 @section.required("kubernetes/test/e2e_node/dra_test.go: kept on quick restart", starts_driver=True)
 def same_after_restart(bench: Bench) -> None:
     """After a restart the same devices are published, in no older generation."""
-    slices_before = bench.await_slices()
-    bench.stop()
+    slices_before = bench.driver.await_slices()
+    bench.driver.stop()
     lists = bench.api.lists
-    bench.start()
-    bench.await_registration()
-    deadline = time.monotonic() + driver.START_SECONDS
+    bench.driver.start()
+    bench.driver.await_registration()
+    deadline = time.monotonic() + under_check.START_SECONDS
     while bench.api.lists == lists and time.monotonic() < deadline:
         time.sleep(0.05)  # what is there is still from before
-    bench.wait(
-        lambda: _device_names(slices_before) != _device_names(bench.list_slices()), _SETTLE_SECONDS
+    bench.driver.wait(
+        lambda: _device_names(slices_before) != _device_names(bench.driver.list_slices()),
+        _SETTLE_SECONDS,
     )
-    slices_after = bench.await_slices()
+    slices_after = bench.driver.await_slices()
     _expect_same_devices("after a restart", slices_before, slices_after)
     older, newer = (
         max(resource_slice["spec"]["pool"]["generation"] for resource_slice in s)
@@ -274,12 +279,12 @@ def same_after_restart(bench: Bench) -> None:
 )
 def stay_at_the_end(bench: Bench) -> None:
     """A driver that ends leaves its slices: it may be back before the kubelet removes them."""
-    slices_before = bench.await_slices()
-    bench.stop()
-    slices_after = bench.list_slices()
-    bench.start()
-    bench.await_registration()
-    bench.await_slices()
+    slices_before = bench.driver.await_slices()
+    bench.driver.stop()
+    slices_after = bench.driver.list_slices()
+    bench.driver.start()
+    bench.driver.await_registration()
+    bench.driver.await_slices()
     if len(slices_after) < len(slices_before):
         raise ViolationError(f"expected {len(slices_before)} slices; found {len(slices_after)}")
 

@@ -37,7 +37,7 @@ def answers_exactly_the_claim(bench: Bench) -> None:
 @section.required("k8s.io/kubelet/pkg/apis/dra/v1/api.proto, NodeUnprepareResourcesRequest")
 def empty_call(bench: Bench) -> None:
     """A call without claims is answered without claims."""
-    expect_empty(lambda: bench.plugin.unprepare(()))
+    expect_empty(lambda: bench.driver.plugin.unprepare(()))
 
 
 @section.required(f"{_HELPER}: must be idempotent")
@@ -142,8 +142,8 @@ def no_file_of_the_claim_is_left(bench: Bench) -> None:
     claim = bench.prepared_claim()
     bench.unprepare(claim)
     # The folder of the check is the driver's kubelet root, and has its CDI folders.
-    files = sorted(bench.folder.rglob(f"*{claim['metadata']['uid']}*"))
-    remaining = [path.relative_to(bench.folder) for path in files]
+    files = sorted(bench.driver.folder.rglob(f"*{claim['metadata']['uid']}*"))
+    remaining = [path.relative_to(bench.driver.folder) for path in files]
     if remaining:
         raise ViolationError(f"expected none; found {', '.join(map(str, remaining[:5]))[:300]}")
 
@@ -151,7 +151,7 @@ def no_file_of_the_claim_is_left(bench: Bench) -> None:
 @section.recommended(f"{_HELPER}: must undo whatever prepare did; a driver runs for months")
 def nothing_stays_open(bench: Bench) -> None:
     """A claim that is prepared and unprepared often leaves no file open, and no thread."""
-    if bench.process is None:
+    if bench.driver.process is None:
         raise UnanswerableError("the driver's process is not known here; give --driver-command")
     claim = bench.allocated_claim()
     counts: list[dict[str, int]] = []
@@ -159,7 +159,7 @@ def nothing_stays_open(bench: Bench) -> None:
         for _ in range(_ROUNDS):
             bench.prepare(claim)
             bench.unprepare(claim)
-        counts.append(count_files_and_threads(bench.process.pid))
+        counts.append(count_files_and_threads(bench.driver.process.pid))
     first, then = counts
     if not first["threads"]:
         raise UnanswerableError("this machine does not say what a process has open (/proc)")

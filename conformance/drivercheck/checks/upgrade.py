@@ -27,20 +27,20 @@ _ROLLBACK = "kubernetes-sigs/dra-driver-nvidia-gpu#505, #507: rolling back an up
 @contextmanager
 def _next_version(bench: Bench) -> Iterator[None]:
     """Run the next version meanwhile, in the folders of this one."""
-    if bench.next_starter is None:
+    if bench.driver.next_starter is None:
         raise NotOfferedError("no next version was given; give --next-driver-command")
-    this, bench.starter = bench.starter, bench.next_starter
+    this, bench.driver.starter = bench.driver.starter, bench.driver.next_starter
     try:
-        bench.restart()
+        bench.driver.restart()
         yield
     finally:
-        bench.starter = this
+        bench.driver.starter = this
 
 
 def _begin_anew(bench: Bench) -> None:
     """Start without what the next version has written: that this one reads it is another check."""
     bench.clean()
-    bench.renew()
+    bench.driver.renew()
 
 
 @section.required(f"{_HELPER}, PrepareResourceClaims: must be idempotent; {_FIELD}")
@@ -80,7 +80,7 @@ def this_version_takes_back(bench: Bench) -> None:
         for claim in _another_claim(bench):
             claims.append(claim)
             answers.append(bench.prepare(claim))
-    bench.restart()
+    bench.driver.restart()
     for claim, answer in zip(claims, answers, strict=True):
         _expect_known(bench, claim, answer)
     for claim in claims:

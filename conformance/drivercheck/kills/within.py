@@ -67,22 +67,22 @@ def kill_within_calls(
 @contextmanager
 def _watch_driver(bench: Bench) -> Iterator[WatchedDriver]:
     """Start the driver so that its changes are heard of meanwhile. Raises UnwatchableError."""
-    starter = bench.starter
+    starter = bench.driver.starter
     assert starter is not None
-    folders = (bench.plugins, bench.registry, *bench.cdi_folders)
-    driver = WatchedDriver(starter, folders, bench.folder / "watch.sock")
-    bench.starter = driver
+    folders = (bench.driver.plugins, bench.driver.registry, *bench.driver.cdi_folders)
+    driver = WatchedDriver(starter, folders, bench.driver.folder / "watch.sock")
+    bench.driver.starter = driver
     try:
-        bench.restart(signal.SIGKILL)
+        bench.driver.restart(signal.SIGKILL)
     except (ViolationError, UnwatchableError) as error:
-        bench.starter = starter
-        bench.renew()
+        bench.driver.starter = starter
+        bench.driver.renew()
         raise UnwatchableError(f"it does not start when they are looked at: {error}") from None
     try:
         yield driver
     finally:
         driver.count_from_zero()
-        bench.starter = starter
+        bench.driver.starter = starter
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ class _RepeatedCall:
             with ThreadPoolExecutor(1) as threads:
                 threads.submit(self._call, claim)
                 time.sleep(delay)
-                assert self.bench.process is not None
-                self.bench.process.signal(signal.SIGKILL)
+                assert self.bench.driver.process is not None
+                self.bench.driver.process.signal(signal.SIGKILL)
             self._look_after_start(claim, f"killed {delay * 1000:.1f} ms after the call")
             kills += 1
         sure = 100 * (1 - 0.9**kills)
@@ -150,15 +150,15 @@ class _RepeatedCall:
 
     def _call(self, claim: Obj) -> None:
         """Call the method for a claim, whatever comes of it."""
-        self.bench.begin_check()
+        self.bench.driver.begin_check()
         try:
-            self.method(self.bench.plugin)([kubelet.claim_reference(claim)])
+            self.method(self.bench.driver.plugin)([kubelet.claim_reference(claim)])
         except (kubelet.RefusedError, SilenceError, ValueError):
             return  # ValueError: grpc, of a channel that was closed meanwhile
 
     def _look_after_start(self, claim: Obj, where: str) -> None:
         try:
-            self.bench.restart(signal.SIGKILL)
+            self.bench.driver.restart(signal.SIGKILL)
             self.expect(claim)
         except ViolationError as error:
             raise type(error)(f"{where}: {error}") from None

@@ -129,6 +129,7 @@ class SharedClass:
         if others:  # one of them is who `dra-conformance cleanup --run` finds it by from now on
             self._change(found, {"annotations": gone, "labels": {RUN_LABEL: min(others)}})
             return ()
+        # Marked in the version that was read: a run that joined meanwhile has changed it.
         mine = {"annotations": {**gone, _LEAVING: self._run}, "labels": {RUN_LABEL: self._run}}
         self._change(found, mine)
         self._scope.delete(self.ref)

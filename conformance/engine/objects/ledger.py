@@ -91,6 +91,7 @@ class Ledger:
             meta.get("namespace"),
         )
         is_noted = ref in self._made
+        # Before the request: one that gets no answer may have made the object all the same.
         if not is_noted:
             self._made.append(ref)
         try:
@@ -158,12 +159,14 @@ class Ledger:
     def _clean_up(self, timeout: float, problems: list[str]) -> None:
         namespaced = [ref for ref in self._made if ref.namespace is not None]
         cluster = [ref for ref in self._made if ref.namespace is None and ref.kind != "Namespace"]
+        # Pods and claims before what they use: nodes, classes and slices are cluster-scoped.
         problems += self._remove(namespaced, timeout, self._in_namespace)
         problems += self._remove(cluster, timeout, list)
         namespaces = [ref for ref in self._made if ref.kind == "Namespace"]
         for ref in reversed(namespaces):
             problems += self._delete(ref)
         if namespaces and not problems:
+            # A controller may have made one more between the first look and the deletion.
             problems += self._gone(self._in_namespace, timeout)
         while self._at_cleanup:
             problems += self._at_cleanup.pop()(timeout)
@@ -172,6 +175,7 @@ class Ledger:
         self, refs: list[Ref], timeout: float, others: Callable[[], list[str]]
     ) -> list[str]:
         problems: list[str] = []
+        # Newest first, as what was made later may need what was made before it.
         for ref in reversed(refs):
             problems += self._delete(ref)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from conformance.engine.run.context import Context
+from conformance.engine.run.attempt import ScenarioAttempt
+from conformance.engine.run.ending import Divergence
 from conformance.engine.run.refusals import ask_again, troubles
 from conformance.scenario.expectations.base import Evaluation, Expectation, Timed
 from kube.values import Obj
@@ -27,16 +28,7 @@ watches."""
 NEVER_ASKED: Final = Evaluation(False, "nothing: the target never let the check run", {})
 
 
-class Divergence(AssertionError):  # noqa: N818 -- it is a finding about the target, not an error
-    """The target did not do what the scenario says, which fails the scenario."""
-
-    def __init__(self, expected: str, found: str) -> None:
-        super().__init__(f"expected {expected}; found {found}")
-        self.expected = expected
-        self.found = found
-
-
-def await_expectation(expectation: Expectation, context: Context) -> dict[str, Any]:
+def await_expectation(expectation: Expectation, attempt: ScenarioAttempt) -> dict[str, Any]:
     """Wait until an expectation holds, or check that it holds all the time.
 
     Returns what was observed, comparable between targets.
@@ -46,60 +38,62 @@ def await_expectation(expectation: Expectation, context: Context) -> dict[str, A
         TargetError: the target broke.
     """
     if not isinstance(expectation, Timed):
-        observation = expectation.evaluate(context)
+        observation = expectation.evaluate(attempt)
         if not observation.holds:
             raise Divergence(expectation.describe(), observation.finding)
         return dict(observation.observed)
     if expectation.consistently is not None:
-        return _check_held(expectation, expectation.consistently, context)
-    observed = _await_holding(expectation, context)
+        return _check_held(expectation, expectation.consistently, attempt)
+    observed = _await_holding(expectation, attempt)
     if expectation.must_stay:
-        _check_held(expectation, context.scenario.spec.timeouts.consistently, context)
-        _note_undecided(expectation.may_want_devices, context)
+        _check_held(expectation, attempt.scenario.spec.timeouts.consistently, attempt)
+        _note_undecided(expectation.may_want_devices, attempt)
     return observed
 
 
-def _await_holding(expectation: Timed, context: Context) -> dict[str, Any]:
-    timeouts = context.scenario.spec.timeouts
+def _await_holding(expectation: Timed, attempt: ScenarioAttempt) -> dict[str, Any]:
+    timeouts = attempt.scenario.spec.timeouts
     timeout = timeouts.pod_running if expectation.waits_for_start else timeouts.eventually
     if expectation.eventually is not None:
         timeout = expectation.eventually
-    timeout = context.limit(timeout)
-    last, since = NEVER_ASKED, context.scope.now()
+    timeout = attempt.limit(timeout)
+    last, since = NEVER_ASKED, attempt.scope.now()
 
     def check() -> Evaluation | None:
         nonlocal last, since
-        seen = expectation.evaluate(context)
+        seen = expectation.evaluate(attempt)
         if not seen.final or seen.finding != last.finding:
-            since = context.scope.now()
+            since = attempt.scope.now()
         last = seen
         if seen.holds:
-            _check_not_too_early(expectation, seen, context)
-        settled = seen.final and context.scope.now() - since >= FINAL_SECONDS
+            _check_not_too_early(expectation, seen, attempt)
+        # What was final once may change until claims and slices have arrived by their watches.
+        settled = seen.final and attempt.scope.now() - since >= FINAL_SECONDS
         return seen if seen.holds or settled else None
 
     awaited = {name for name, _ in expectation.list_scheduled_pods()}
     _LOG.debug(
-        "%s: up to %g s for %s", context.scenario.metadata.name, timeout, expectation.describe()
+        "%s: up to %g s for %s", attempt.scenario.metadata.name, timeout, expectation.describe()
     )
     seconds_left = timeout
     while True:
+        # In shares: between them the events of pods that do not start are read.
         share = min(seconds_left, ASK_AGAIN_SECONDS) if awaited else seconds_left
-        seen = context.wait(check, share)
+        seen = attempt.wait(check, share)
         if seen is not None and seen.holds:
             return dict(seen.observed)
         if seen is not None:
             what = f"{last.finding}; given up after {FINAL_SECONDS:g} s, for nothing is asked again"
             raise Divergence(expectation.describe(), what)
         seconds_left -= share
-        warnings = troubles(context)
+        warnings = troubles(attempt)
         refused = [one for one in warnings if one.refused and one.concerns(awaited)]
         certain = [why for one in refused if (why := one.certain(timeout - seconds_left))]
         if seconds_left <= 0 or certain:
             break
         for one in refused:
-            ask_again(one, context)
-    _note_undecided(expectation.may_want_devices, context)
+            ask_again(one, attempt)
+    _note_undecided(expectation.may_want_devices, attempt)
     reasons = [str(one) for one in warnings if one.message not in last.finding][:5]
     early = [f"given up after {timeout - seconds_left:g} s, for {why}" for why in certain[:1]]
     raise Divergence(
@@ -108,14 +102,14 @@ def _await_holding(expectation: Timed, context: Context) -> dict[str, Any]:
     )
 
 
-def _check_not_too_early(expectation: Timed, seen: Evaluation, context: Context) -> None:
+def _check_not_too_early(expectation: Timed, seen: Evaluation, attempt: ScenarioAttempt) -> None:
     """Raise Divergence if an expectation holds before ``notBefore``.
 
     Time counts from before the step's request until after the observation, so it is never short.
     """
     if expectation.not_before is None or expectation.since is None:
         return
-    passed = context.scope.now() - context.progress.began[expectation.since]
+    passed = attempt.scope.now() - attempt.began_at[expectation.since]
     if passed < expectation.not_before:
         wanted = f"{expectation.describe()} not before {expectation.not_before:g} s"
         raise Divergence(
@@ -123,42 +117,42 @@ def _check_not_too_early(expectation: Timed, seen: Evaluation, context: Context)
         )
 
 
-def _check_held(expectation: Timed, duration: float, context: Context) -> dict[str, Any]:
+def _check_held(expectation: Timed, duration: float, attempt: ScenarioAttempt) -> dict[str, Any]:
     last = NEVER_ASKED
 
     def violation() -> Evaluation | None:
         nonlocal last
-        last = expectation.evaluate(context)
+        last = expectation.evaluate(attempt)
         return None if last.holds else last
 
-    _LOG.debug("%s: %g s of %s", context.scenario.metadata.name, duration, expectation.describe())
-    with context.slot.observe():
-        broken = context.wait(violation, duration)
+    _LOG.debug("%s: %g s of %s", attempt.scenario.metadata.name, duration, expectation.describe())
+    with attempt.slot.observe():
+        broken = attempt.wait(violation, duration)
     if broken is not None:
         raise Divergence(f"{expectation.describe()}, for {duration:g} s", last.finding)
     return dict(last.observed)
 
 
-def _note_undecided(pod_name: str | None, context: Context) -> None:
+def _note_undecided(pod_name: str | None, attempt: ScenarioAttempt) -> None:
     """Keep the snapshot for which a pod is pending, if it waits for devices only."""
-    if pod_name is None or not context.record:
+    if pod_name is None or not attempt.record:
         return
-    pod: Obj | None = context.get("Pod", pod_name)
+    pod: Obj | None = attempt.get("Pod", pod_name)
     if pod is None or pod["spec"].get("nodeName"):
         return
     claims = [
-        context.claim_of(pod_name, entry["name"]) for entry in pod["spec"].get("resourceClaims", ())
+        attempt.claim_of(pod_name, entry["name"]) for entry in pod["spec"].get("resourceClaims", ())
     ]
     present = [claim for claim in claims if claim is not None]
     if not present or len(present) != len(claims):
         return
-    snapshot = dict(context.scope.snapshot())
+    snapshot = dict(attempt.scope.snapshot())
     uids = {claim["metadata"]["uid"] for claim in present}
     snapshot["claims"] = [
         claim for claim in snapshot.get("claims", ()) if claim["metadata"]["uid"] in uids
     ]
-    if gated := context.progress.gated:
+    if gated := attempt.gated:
         now = {gate: on for gates in gated.values() for gate, on in gates.items()}
         features = Features.from_dict(snapshot["features"])
         snapshot["features"] = features.with_gates(snapshot["kubernetes"], now).to_dict()
-    context.progress.undecided.append({"pod": pod, "snapshot": snapshot})
+    attempt.undecided.append({"pod": pod, "snapshot": snapshot})

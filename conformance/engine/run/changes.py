@@ -18,7 +18,7 @@ _ATTEMPTS = 5
 
 
 class Finder(Protocol):
-    """What this needs of the context of the running scenario."""
+    """What this needs of a running scenario."""
 
     @property
     def scope(self) -> Objects: ...
@@ -39,7 +39,7 @@ class NotOneError(LookupError):
         self.found = found
 
 
-def send(changes: Changes, deleted: tuple[Delete, ...], context: Finder) -> None:
+def send(changes: Changes, deleted: tuple[Delete, ...], attempt: Finder) -> None:
     """Send all requests, one after the other.
 
     Raises:
@@ -47,26 +47,26 @@ def send(changes: Changes, deleted: tuple[Delete, ...], context: Finder) -> None
         ApiError: the API server refused one.
         TargetError: no answer.
     """
-    user = context.user(changes.account)
+    user = attempt.user(changes.account)
 
     def sent(request: Request) -> None:
-        context.scope.send(replace(request, dry_run=changes.dry_run, user=user))
+        attempt.scope.send(replace(request, dry_run=changes.dry_run, user=user))
 
-    for request in _requests(changes, deleted, context):
+    for request in _requests(changes, deleted, attempt):
         sent(request)
     if changes.update is not None:
-        _update(changes.update, context, sent)
+        _update(changes.update, attempt, sent)
 
 
-def _requests(changes: Changes, deleted: tuple[Delete, ...], context: Finder) -> Iterator[Request]:
+def _requests(changes: Changes, deleted: tuple[Delete, ...], attempt: Finder) -> Iterator[Request]:
     if changes.patch is not None:
         patch = changes.patch
-        found = context.find(patch)
+        found = attempt.find(patch)
         if len(found) != 1:
             raise NotOneError(f"one {patch.describe()} to patch", f"{len(found)}")
         ref, body = Ref.of(found[0]), patch.body
         if patch.unchanged_since is not None:
-            version = _version(context.captured[patch.unchanged_since])
+            version = _version(attempt.captured[patch.unchanged_since])
             body = {
                 **body,
                 "metadata": {**(body.get("metadata") or {}), "resourceVersion": version},
@@ -74,32 +74,32 @@ def _requests(changes: Changes, deleted: tuple[Delete, ...], context: Finder) ->
         yield Request("patch", ref, body, patch.subresource or "")
     if changes.server_side_apply is not None:
         applied = changes.server_side_apply
-        obj = context.ledger.applied(applied.object, subresource=applied.subresource or "")
+        obj = attempt.ledger.applied(applied.object, subresource=applied.subresource or "")
         how = FieldManager(applied.field_manager, applied.force)
         yield Request("patch", Ref.of(obj), obj, applied.subresource or "", manager=how)
     if changes.evict is not None:
-        pod = _pod(changes.evict.pod, changes.evict.namespace, context)
+        pod = _pod(changes.evict.pod, changes.evict.namespace, attempt)
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": _names(pod)}
         yield Request("create", pod, body, "eviction")
     if changes.bind is not None:
-        pod = _pod(changes.bind.pod, changes.bind.namespace, context)
+        pod = _pod(changes.bind.pod, changes.bind.namespace, attempt)
         target = {"apiVersion": "v1", "kind": "Node", "name": changes.bind.node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": _names(pod), "target": target}
         yield Request("create", pod, body, "binding")
     for item in deleted:
-        yield from _deletions(item, context)
+        yield from _deletions(item, attempt)
 
 
-def _update(update: Update, context: Finder, sent: Callable[[Request], None]) -> None:
+def _update(update: Update, attempt: Finder, sent: Callable[[Request], None]) -> None:
     """Replace an object as `kubectl replace` does, whatever it is now unless a version is given."""
-    obj = context.ledger.labelled(dict(update.object))
+    obj = attempt.ledger.labelled(dict(update.object))
     ref = Ref.of(obj)
     if update.unchanged_since is not None:
-        obj["metadata"]["resourceVersion"] = _version(context.captured[update.unchanged_since])
+        obj["metadata"]["resourceVersion"] = _version(attempt.captured[update.unchanged_since])
     version = obj["metadata"].get("resourceVersion")
     for attempts_left in reversed(range(_ATTEMPTS)):
         if version is None:
-            present = context.scope.get(ref)
+            present = attempt.scope.get(ref)
             if present is None:
                 raise NotOneError(f"{ref} to update", "none")
             obj["metadata"]["resourceVersion"] = _version(present)
@@ -112,8 +112,8 @@ def _update(update: Update, context: Finder, sent: Callable[[Request], None]) ->
             return
 
 
-def _deletions(item: Delete, context: Finder) -> Iterator[Request]:
-    objects = context.find(item)
+def _deletions(item: Delete, attempt: Finder) -> Iterator[Request]:
+    objects = attempt.find(item)
     if not objects:
         raise NotOneError(f"{item.describe()} to delete", "none")
     options: dict[str, Any] = {"propagationPolicy": item.propagation}
@@ -125,15 +125,15 @@ def _deletions(item: Delete, context: Finder) -> Iterator[Request]:
         first = Ref.of(objects[0])
         every = Ref(first.api_version, first.kind, "", first.namespace)
         # Never more than what the scenario itself has made.
-        labels = {**(item.labels or {}), **context.ledger.labels}
+        labels = {**(item.labels or {}), **attempt.ledger.labels}
         yield Request("deletecollection", every, options, labels=labels)
         return
     for obj in objects:
         yield Request("delete", Ref.of(obj), options)
 
 
-def _pod(name: str, namespace: str | None, context: Finder) -> Ref:
-    return Ref("v1", "Pod", name, namespace or context.scope.namespace)
+def _pod(name: str, namespace: str | None, attempt: Finder) -> Ref:
+    return Ref("v1", "Pod", name, namespace or attempt.scope.namespace)
 
 
 def _version(obj: Mapping[str, Any]) -> str:

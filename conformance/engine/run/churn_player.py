@@ -11,8 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from conformance.engine.run.attempt import ScenarioAttempt
 from conformance.engine.run.churn_operations import Operation
-from conformance.engine.run.context import Context, Interrupted
+from conformance.engine.run.ending import Interrupted
 from conformance.scenario.churn import Churn
 from kube.base.errors import UsageError
 from kube.errors import ApiError
@@ -33,15 +34,15 @@ _TOO_LATE: Final = frozenset({"AlreadyExists", "NotFound", "Conflict"})
 class Player:
     """Makes and ends what a step's operations say. ``namespaces``: those in which it does so."""
 
-    def __init__(self, churn: Churn, context: Context) -> None:
+    def __init__(self, churn: Churn, attempt: ScenarioAttempt) -> None:
         """Play in a scenario that has made its namespaces.
 
         Raises UsageError: a namespace is not the scenario's.
         """
         self._churn = churn
-        self._context = context
-        self.namespaces = churn.namespaces or (context.scope.namespace,)
-        scenario_namespaces = {ref.name for ref in context.ledger.made if ref.kind == "Namespace"}
+        self._attempt = attempt
+        self.namespaces = churn.namespaces or (attempt.scope.namespace,)
+        scenario_namespaces = {ref.name for ref in attempt.ledger.made if ref.kind == "Namespace"}
         if not scenario_namespaces.issuperset(self.namespaces):
             raise UsageError(
                 f"churn: the scenario has not made all of {', '.join(self.namespaces)}"
@@ -51,7 +52,7 @@ class Player:
         """Have templates there, and every slice as it was written."""
         for item in self._churn.items_of("ResourceClaimTemplate"):
             for namespace in self.namespaces:
-                self._attempt(self._context.ledger.create, _in_namespace(item, namespace))
+                self._try_request(self._attempt.ledger.create, _in_namespace(item, namespace))
         for item in self._churn.items_of("ResourceSlice"):
             self._publish(item)
 
@@ -64,12 +65,12 @@ class Player:
         """
         deadline = time.monotonic() + self._churn.time * _SLOW
         for number, operation in enumerate(operations):
-            if self._context.stop.is_set():
+            if self._attempt.stop.is_set():
                 raise Interrupted
             if time.monotonic() > deadline:
                 return number
             if operation.pause:
-                self._context.scope.pause(operation.pause)
+                self._attempt.scope.pause(operation.pause)
             self._one(operation)
         return len(operations)
 
@@ -80,7 +81,7 @@ class Player:
                 for item in self._churn.items_of(kind):
                     for number in range(self._churn.copies):
                         ref = Ref.of(_number_copy(item, namespace, number))
-                        self._attempt(self._context.scope.delete, ref, 0)
+                        self._try_request(self._attempt.scope.delete, ref, 0)
 
     def text(self, operation: Operation) -> str:
         """An operation in words."""
@@ -100,21 +101,23 @@ class Player:
         return f"{text} in {obj['metadata']['namespace']}"
 
     def _one(self, operation: Operation) -> None:
-        scope, item = self._context.scope, self._churn.objects[operation.item]
+        scope, item = self._attempt.scope, self._churn.objects[operation.item]
         if operation.action == "publish":
             self._publish(item, operation)
             return
         if operation.action == "remove":
-            self._attempt(scope.delete, Ref.of(item))
+            self._try_request(scope.delete, Ref.of(item))
             return
         obj = self._copy(operation)
         if operation.action == "make":
-            self._attempt(self._context.ledger.create, obj)
+            self._try_request(self._attempt.ledger.create, obj)
         elif operation.action == "finish":
-            self._attempt(scope.patch, Ref.of(obj), {"status": {"phase": "Succeeded"}}, "status")
+            self._try_request(
+                scope.patch, Ref.of(obj), {"status": {"phase": "Succeeded"}}, "status"
+            )
         else:
             grace = {"forceDelete": 0, "delete": GRACE_SECONDS if obj["kind"] == "Pod" else None}
-            self._attempt(scope.delete, Ref.of(obj), grace[operation.action])
+            self._try_request(scope.delete, Ref.of(obj), grace[operation.action])
 
     def _publish(self, item: Mapping[str, Any], operation: Operation | None = None) -> None:
         changed = copy.deepcopy(dict(item))
@@ -126,11 +129,11 @@ class Player:
                 if device["name"] in operation.tainted:
                     device["taints"] = [dict(_TAINT)]
             changed["spec"]["devices"] = devices
-        if self._context.scope.get(Ref.of(item)) is None:
-            self._attempt(self._context.ledger.create, changed)
+        if self._attempt.scope.get(Ref.of(item)) is None:
+            self._try_request(self._attempt.ledger.create, changed)
         elif "devices" in changed["spec"]:
             patch = {"spec": {"devices": changed["spec"]["devices"]}}
-            self._attempt(self._context.scope.patch, Ref.of(item), patch)
+            self._try_request(self._attempt.scope.patch, Ref.of(item), patch)
 
     def _copy(self, operation: Operation) -> Obj:
         item = self._churn.objects[operation.item]
@@ -143,7 +146,7 @@ class Player:
                     entry["resourceClaimName"] += f"-{number}"
         return obj
 
-    def _attempt(self, action: Any, *args: Any) -> None:
+    def _try_request(self, action: Any, *args: Any) -> None:
         """Do it; that it comes too late for what it is about is part of the churn."""
         try:
             action(*args)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.attempt import ScenarioAttempt
 from conformance.engine.run.churn_history import left, lines, shortest
 from conformance.engine.run.churn_invariants import (
     Inventory,
@@ -23,7 +23,7 @@ from conformance.engine.run.churn_invariants import (
 )
 from conformance.engine.run.churn_operations import Operation, operations
 from conformance.engine.run.churn_player import Player
-from conformance.engine.run.context import Context, Interrupted
+from conformance.engine.run.ending import Divergence, Interrupted
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.churn import Churn
 from conformance.seam.abilities import Ability
@@ -48,7 +48,7 @@ class Round:
     judged: bool
 
 
-def churn(step: Churn, context: Context) -> dict[str, Any]:
+def churn(step: Churn, attempt: ScenarioAttempt) -> dict[str, Any]:
     """Carry out the step.
 
     Returns the first seed and the number of rounds. For long churn also the number of operations;
@@ -58,7 +58,8 @@ def churn(step: Churn, context: Context) -> dict[str, Any]:
         Divergence: an invariant does not hold.
         TargetError: a watch was interrupted in every round, so nothing can be concluded.
     """
-    budget, first = context.churn_seconds or step.time, context.churn_seed or step.seed
+    options = attempt.setup.opened.options
+    budget, first = options.churn_time or step.time, options.churn_seed or step.seed
     began = time.monotonic()
     rounds = judged = operations_done = 0
     broken: list[str] = []
@@ -67,7 +68,7 @@ def churn(step: Churn, context: Context) -> dict[str, Any]:
         seed = first + rounds
         drawn = operations(step, seed)
         try:
-            this_round = _play(step, context, drawn)
+            this_round = _play(step, attempt, drawn)
         except Interrupted:
             if divergence is None:
                 raise
@@ -80,7 +81,7 @@ def churn(step: Churn, context: Context) -> dict[str, Any]:
         if this_round.violation is not None and this_round.judged:
             broken.append(f"{this_round.violation.rule} with seed {seed}")
             divergence = divergence or _divergence(
-                step, context, seed, drawn[: this_round.done], this_round, this_round.violation
+                step, attempt, seed, drawn[: this_round.done], this_round, this_round.violation
             )
     if divergence is not None:
         summary = f"in {rounds} rounds of {operations_done} operations: {', '.join(broken)}"
@@ -88,24 +89,26 @@ def churn(step: Churn, context: Context) -> dict[str, Any]:
     if not judged:
         raise TargetError("the watches of pods and claims were interrupted in every round of churn")
     observed = {"seed": first, "rounds": rounds}
-    if context.churn_seconds:
+    if options.churn_time:
         observed["operations"] = operations_done
     return observed if judged == rounds else observed | {"notJudged": rounds - judged}
 
 
-def _play(step: Churn, context: Context, drawn: Sequence[Operation]) -> Round:
-    player = Player(step, context)
-    with closing(context.scope.follow(player.namespaces)) as following:
+def _play(step: Churn, attempt: ScenarioAttempt, drawn: Sequence[Operation]) -> Round:
+    player = Player(step, attempt)
+    # Before anything is made: an object of which a state was missed cannot be judged.
+    with closing(attempt.scope.follow(player.namespaces)) as following:
         player.begin()
         operations_done = player.play(drawn)
         # A scheduler that is behind may not have allocated anything while objects came and went.
-        timeout = context.limit(context.scenario.spec.timeouts.eventually)
-        context.wait(lambda: _allocated(following.heard()) or None, timeout)
-        late = _still_broken(lambda: _unquiet(context, following), context, following)
+        timeout = attempt.limit(attempt.scenario.spec.timeouts.eventually)
+        attempt.wait(lambda: _allocated(following.heard()) or None, timeout)
+        late = _still_broken(lambda: _unquiet(attempt, following), attempt, following)
         player.end()
-        late += _still_broken(lambda: left(following.heard()), context, following)
+        # All has been told to go by now, so that what stays is held by somebody who is gone.
+        late += _still_broken(lambda: left(following.heard()), attempt, following)
         versions = following.versions()
-    violations = [*violations_in(versions, _inventory(step, context)), *late]
+    violations = [*violations_in(versions, _inventory(step, attempt)), *late]
     if not violations and not _allocated(versions):
         violations = [Violation("nothing", 0, "no claim was ever allocated")]
     return Round(
@@ -113,26 +116,26 @@ def _play(step: Churn, context: Context, drawn: Sequence[Operation]) -> Round:
     )
 
 
-def _inventory(step: Churn, context: Context) -> Inventory:
+def _inventory(step: Churn, attempt: ScenarioAttempt) -> Inventory:
     """Of what the step publishes, and of what the driver does."""
-    slices = context.find(ObjectSelector(kind="ResourceSlice"))
+    slices = attempt.find(ObjectSelector(kind="ResourceSlice"))
     return Inventory.of([*step.items_of("ResourceSlice"), *slices])
 
 
 def _divergence(
     step: Churn,
-    context: Context,
+    attempt: ScenarioAttempt,
     seed: int,
     done: Sequence[Operation],
     found: Round,
     violation: Violation,
 ) -> Divergence:
     """The finding with its seed, its last operations and its shortest history."""
-    texts = list(map(Player(step, context).text, done))
-    inventory = _inventory(step, context)
+    texts = list(map(Player(step, attempt).text, done))
+    inventory = _inventory(step, attempt)
     history = lines(shortest(found.versions, violation, inventory))
     everything = [f"seed {seed}", violation.text, *texts, *lines(found.versions)]
-    context.progress.kept["churn.txt"] = "\n".join(everything)
+    attempt.diagnostics["churn.txt"] = "\n".join(everything)
     shown = [
         f"{violation.rule} at resourceVersion {violation.version}: {violation.text}",
         f"to repeat it: --churn-seed {seed}",
@@ -150,20 +153,20 @@ def _allocated(versions: Sequence[Version]) -> bool:
 
 
 def _still_broken(
-    broken: Callable[[], Iterator[Violation]], context: Context, following: Following
+    broken: Callable[[], Iterator[Violation]], attempt: ScenarioAttempt, following: Following
 ) -> list[Violation]:
     """What is still broken after the time that a conformant target may take."""
-    timeout = context.limit(context.scenario.spec.timeouts.eventually)
+    timeout = attempt.limit(attempt.scenario.spec.timeouts.eventually)
     following.versions()
-    context.wait(lambda: None if any(True for _ in broken()) else True, timeout)
+    attempt.wait(lambda: None if any(True for _ in broken()) else True, timeout)
     newest = max((version for version, *_ in following.versions()), default=0)
     return [replace(item, version=newest) for item in broken()][:1]
 
 
-def _unquiet(context: Context, following: Following) -> Iterator[Violation]:
+def _unquiet(attempt: ScenarioAttempt, following: Following) -> Iterator[Violation]:
     yield from reserved_for_nobody(following.heard())
-    if Ability.CDI in context.scenario.spec.requires.abilities:
-        prepared = context.scope.observe.cdi_claims()
+    if Ability.CDI in attempt.scenario.spec.requires.abilities:
+        prepared = attempt.scope.observe.cdi_claims()
         known_uids = {uid for _, uid, _ in following.heard()}
         present = following.now()
         allocated = {obj["metadata"]["uid"] for obj in present if "allocation" in obj["status"]}

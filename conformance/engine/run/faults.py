@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.engine.lost_driver import list_published_nodes
-from conformance.engine.run.awaiting import Divergence
-from conformance.engine.run.context import Context, DevicePlace
+from conformance.engine.run.attempt import DevicePlace, ScenarioAttempt
+from conformance.engine.run.ending import Divergence
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.expectations.container_identity import list_allocated
 from conformance.scenario.steps import Fault, Stimulate
@@ -20,7 +20,7 @@ from kube.components import OF_A_NODE, OTHER_DRIVER, REMOVE, in_start_order, rol
 from kube.values import Obj
 
 
-def disturb(fault: Fault, context: Context) -> None:
+def disturb(fault: Fault, attempt: ScenarioAttempt) -> None:
     """Carry out a step ``fault``, and note what it has stopped.
 
     Raises:
@@ -29,57 +29,59 @@ def disturb(fault: Fault, context: Context) -> None:
     """
     node = fault.node
     if fault.node_of is not None:
-        node = context.node_of(fault.node_of)
+        node = attempt.node_of(fault.node_of)
         if node is None:
             raise Divergence(f"pod {fault.node_of} on a node, to {fault.describe()}", "it is not")
     if node is None and role_of(fault.component) in OF_A_NODE:
-        node = context.node
+        node = attempt.node
     component = f"{node}/{fault.component}" if node else fault.component
-    if context.progress.published is None:
-        context.progress.published = frozenset(list_published_nodes(context))
+    # Before the fault: a driver that had not published cannot be lost by it.
+    if attempt.published is None:
+        attempt.published = frozenset(list_published_nodes(attempt))
     if fault.action != "start":
-        context.progress.stopped.append(component)  # also by a restart that breaks off
+        attempt.stopped_components.append(component)  # also by a restart that breaks off
     if fault.feature_gates:
-        context.progress.gated[component] = fault.feature_gates
-        context.scope.faults.set_gates(component, fault.feature_gates)
+        attempt.gated[component] = fault.feature_gates
+        attempt.scope.faults.set_gates(component, fault.feature_gates)
         if all(fault.feature_gates.values()):
-            context.progress.gated.pop(component)
+            attempt.gated.pop(component)
     else:
-        context.scope.faults.disturb(component, fault.action)
+        attempt.scope.faults.disturb(component, fault.action)
 
 
-def start_other_driver(context: Context, capabilities: Capabilities) -> None:
+def start_other_driver(attempt: ScenarioAttempt, capabilities: Capabilities) -> None:
     """Start the other driver on targets where the suite starts it; raises TargetError."""
     if fault_ability(OTHER_DRIVER) in capabilities.abilities:
-        context.progress.other_driver = True  # also one that did not get ready
-        context.scope.faults.disturb(_name_other_driver(context), "start")
+        attempt.other_driver_runs = True  # also one that did not get ready
+        attempt.scope.faults.disturb(_name_other_driver(attempt), "start")
 
 
-def remove_other_driver(context: Context) -> None:
+def remove_other_driver(attempt: ScenarioAttempt) -> None:
     """Remove it and what it has published; raises TargetError if something stays."""
-    if context.progress.other_driver:
-        context.progress.other_driver = False
-        context.scope.faults.disturb(_name_other_driver(context), REMOVE)
+    if attempt.other_driver_runs:
+        attempt.other_driver_runs = False
+        attempt.scope.faults.disturb(_name_other_driver(attempt), REMOVE)
 
 
-def _name_other_driver(context: Context) -> str:
-    return OTHER_DRIVER if context.node is None else f"{context.node}/{OTHER_DRIVER}"
+def _name_other_driver(attempt: ScenarioAttempt) -> str:
+    return OTHER_DRIVER if attempt.node is None else f"{attempt.node}/{OTHER_DRIVER}"
 
 
-def restore(context: Context) -> None:
+def restore(attempt: ScenarioAttempt) -> None:
     """Undo other gates, start what the scenario has stopped, end second instances of a driver.
 
     Raises TargetError: something did not get ready.
     """
-    for component in in_start_order(context.progress.gated):
-        context.scope.faults.set_gates(component, {})
-    context.progress.gated.clear()
-    for component in in_start_order(context.progress.stopped):
-        context.scope.faults.disturb(component, "start")
-    context.progress.stopped.clear()
+    # Gates first: a component starts as it was started last, so with the gates of the step.
+    for component in in_start_order(attempt.gated):
+        attempt.scope.faults.set_gates(component, {})
+    attempt.gated.clear()
+    for component in in_start_order(attempt.stopped_components):
+        attempt.scope.faults.disturb(component, "start")
+    attempt.stopped_components.clear()
 
 
-def stimulate(wanted: Stimulate, context: Context) -> None:
+def stimulate(wanted: Stimulate, attempt: ScenarioAttempt) -> None:
     """Carry out a step ``stimulate``, and note which devices it has changed.
 
     Raises:
@@ -87,47 +89,49 @@ def stimulate(wanted: Stimulate, context: Context) -> None:
         TargetError: the health cannot be set, or devices did not get healthy again.
     """
     if wanted.claim is None:
-        make_healthy(context)
+        make_healthy(attempt)
         return
-    for place, device in list(_find_claimed_devices(wanted, context)):
+    for place, device in list(_find_claimed_devices(wanted, attempt)):
         if wanted.health != "Healthy":
-            context.progress.unhealthy.setdefault(place, device)  # also if setting it fails
-        context.scope.faults.set_health(place.node, device, wanted.health)
+            attempt.unhealthy.setdefault(place, device)  # also if setting it fails
+        attempt.scope.faults.set_health(place.node, device, wanted.health)
 
 
-def make_healthy(context: Context) -> None:
+def make_healthy(attempt: ScenarioAttempt) -> None:
     """Make all devices healthy that the scenario has changed, and wait until their taints are gone.
 
     Raises TargetError: the health cannot be set, or a device does not get healthy.
     """
-    unhealthy = context.progress.unhealthy
+    unhealthy = attempt.unhealthy
     if not unhealthy:
         return
     for place, device in unhealthy.items():
-        context.scope.faults.set_health(place.node, device, "Healthy")
+        attempt.scope.faults.set_health(place.node, device, "Healthy")
 
     def different() -> list[DevicePlace]:
-        now = {place: _list_taints(device) for place, device in _list_published_devices(context)}
+        now = {place: _list_taints(device) for place, device in _list_published_devices(attempt)}
         return [place for place, old in unhealthy.items() if now.get(place) != _list_taints(old)]
 
-    limit = context.limit(context.scenario.spec.timeouts.cleanup)
-    # Not `Context.wait`: devices are restored when the run is interrupted, too.
-    if context.scope.wait(lambda: not different() or None, limit) is None:
+    limit = attempt.limit(attempt.scenario.spec.timeouts.cleanup)
+    # Not `ScenarioAttempt.wait`: devices are restored when the run is interrupted, too.
+    if attempt.scope.wait(lambda: not different() or None, limit) is None:
         names = ", ".join(f"{place.device} of {place.node}" for place in different())
         raise TargetError(f"{names}: not offered as before {limit:g} s after it was made healthy")
     unhealthy.clear()
 
 
-def _find_claimed_devices(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
+def _find_claimed_devices(
+    wanted: Stimulate, attempt: ScenarioAttempt
+) -> Iterator[tuple[DevicePlace, Obj]]:
     """The published devices that a claim has."""
-    claim = context.get("ResourceClaim", str(wanted.claim)) or {}
-    has = {one.device for one in list_allocated(claim, _name_of_driver(context), [wanted.request])}
+    claim = attempt.get("ResourceClaim", str(wanted.claim)) or {}
+    has = {one.device for one in list_allocated(claim, _name_of_driver(attempt), [wanted.request])}
     if not has:
-        raise Divergence(f"a device of {_name_of_driver(context)}, to {wanted.describe()}", "none")
+        raise Divergence(f"a device of {_name_of_driver(attempt)}, to {wanted.describe()}", "none")
     for one in has:
         published = [
             (place, device)
-            for place, device in _list_published_devices(context)
+            for place, device in _list_published_devices(attempt)
             if place.device == one.name and place.pool in one.pools
         ]
         if not published:
@@ -135,19 +139,19 @@ def _find_claimed_devices(wanted: Stimulate, context: Context) -> Iterator[tuple
         yield published[0]
 
 
-def _list_published_devices(context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
+def _list_published_devices(attempt: ScenarioAttempt) -> Iterator[tuple[DevicePlace, Obj]]:
     """All node-local devices that the driver publishes."""
-    for item in context.find(ObjectSelector(kind="ResourceSlice")):
+    for item in attempt.find(ObjectSelector(kind="ResourceSlice")):
         spec = item["spec"]
-        if spec["driver"] == _name_of_driver(context) and spec.get("nodeName"):
+        if spec["driver"] == _name_of_driver(attempt) and spec.get("nodeName"):
             for device in spec.get("devices") or ():
                 place = DevicePlace(spec["nodeName"], spec["pool"]["name"], device["name"])
                 yield place, device
 
 
-def _name_of_driver(context: Context) -> str:
-    assert context.profile is not None, "scenarios with devices run with a driver profile"
-    return context.profile.driver
+def _name_of_driver(attempt: ScenarioAttempt) -> str:
+    assert attempt.profile is not None, "scenarios with devices run with a driver profile"
+    return attempt.profile.driver
 
 
 def _list_taints(device: Obj) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from conformance.engine.run.context import Context
+from conformance.engine.run.attempt import ScenarioAttempt
 from kube.base.redaction import redact_log
 from kube.base.text import one_line
 from kube.errors import ApiError
@@ -93,28 +93,29 @@ class Trouble:
         return meta["name"] in names or job in names
 
 
-def troubles(context: Context) -> list[Trouble]:
+def troubles(attempt: ScenarioAttempt) -> list[Trouble]:
     """Warnings about pods of the scenario's namespace that have not started."""
     waiting: dict[str, Obj] = {}
     events: Sequence[Obj] = ()
     with contextlib.suppress(ApiError):  # the role may not allow to read events
-        for pod in context.scope.find(Query("v1", "Pod")):
+        for pod in attempt.scope.find(Query("v1", "Pod")):
             if pod.get("status", {}).get("phase", "Pending") == "Pending":
                 waiting[pod["metadata"].get("uid", "")] = pod
-        events = context.scope.find(Query("v1", "Event")) if waiting else ()
+        events = attempt.scope.find(Query("v1", "Event")) if waiting else ()
     warnings = []
     for event in events:
         pod = waiting.get(event["involvedObject"].get("uid", ""), {})
         reason = event.get("reason", "")
         old = reason == "FailedScheduling" and bool(pod and pod["spec"].get("nodeName"))
         if pod and event.get("type") == "Warning" and not old:
+            # An event of core/v1 is counted in `count`, one of events.k8s.io/v1 in `series`.
             times = max(event.get("count") or 1, (event.get("series") or {}).get("count") or 1)
             warnings.append(Trouble(pod, reason, event.get("message", ""), times))
     return warnings
 
 
-def ask_again(trouble: Trouble, context: Context) -> None:
+def ask_again(trouble: Trouble, attempt: ScenarioAttempt) -> None:
     """Make the kubelet try to prepare the pod's claims now."""
     change = {"metadata": {"annotations": {ANNOTATION: str(trouble.times)}}}
     with contextlib.suppress(ApiError):  # it is gone meanwhile
-        context.scope.patch(Ref.of(trouble.pod), change)
+        attempt.scope.patch(Ref.of(trouble.pod), change)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 
-from conformance.engine.run.awaiting import Divergence
-from conformance.engine.run.context import Context
+from conformance.engine.run.attempt import ScenarioAttempt
+from conformance.engine.run.ending import Divergence
 from conformance.engine.run.verbs import VERBS, Observed
 from conformance.scenario.driver.variables import fill_captured
 from conformance.scenario.metrics import MetricOf
@@ -57,21 +57,21 @@ def hollow_node(name: str, short: str) -> Obj:
     }
 
 
-def prepare(context: Context) -> None:
+def prepare(attempt: ScenarioAttempt) -> None:
     """Create what a scenario has before its first step: namespace, hollow nodes, accounts."""
-    context.ledger.create(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": context.scope.namespace}}
+    attempt.ledger.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": attempt.scope.namespace}}
     )
-    for node in context.scenario.spec.nodes:
-        context.ledger.create(hollow_node(str(context.variables.look_up(f"node.{node}")), node))
-    for name, account in context.scenario.spec.accounts.items():
-        user = context.user(name)
+    for node in attempt.scenario.spec.nodes:
+        attempt.ledger.create(hollow_node(str(attempt.variables.look_up(f"node.{node}")), node))
+    for name, account in attempt.scenario.spec.accounts.items():
+        user = attempt.user(name)
         if user is not None and account.rules:
             rules = [rule.body for rule in account.rules]
-            context.scope.grant(user, rules, context.ledger.labels)
+            attempt.scope.grant(user, rules, attempt.ledger.labels)
 
 
-def perform(step: Step, context: Context) -> Observed:
+def perform(step: Step, attempt: ScenarioAttempt) -> Observed:
     """Carry out one step, and return what each of its expectations observed.
 
     Raises:
@@ -79,59 +79,62 @@ def perform(step: Step, context: Context) -> Observed:
         TargetError: the target broke.
     """
     try:
-        step, texts = fill_captured(step, context.captured)
+        step, texts = fill_captured(step, attempt.captured)
     except LookupError as error:
         raise Divergence("the captured values that the step has", str(error.args[0])) from None
-    context.progress.inserted |= texts
+    attempt.inserted |= texts
     if step.name is not None:
-        _read_growing_metrics(step.name, context)
-        context.progress.began[step.name] = context.scope.now()
-    return VERBS[step.action](step, context).perform()
+        # Before the clock and the request: growth counts from here, and reading takes time.
+        _read_growing_metrics(step.name, attempt)
+        attempt.began_at[step.name] = attempt.scope.now()
+    return VERBS[step.action](step, attempt).perform()
 
 
-def perform_together(steps: Sequence[Step], context: Context) -> list[Callable[[], Observed]]:
+def perform_together(
+    steps: Sequence[Step], attempt: ScenarioAttempt
+) -> list[Callable[[], Observed]]:
     """Carry out several steps in parallel, a single one only when its result is asked for.
 
     Returns for each step a function that returns or raises what `perform` did.
     """
     if len(steps) == 1:
-        return [partial(perform, steps[0], context)]
+        return [partial(perform, steps[0], attempt)]
     ends: list[Future[Observed]] = [Future() for _ in steps]
-    context.scope.at_once(
-        [partial(_perform_for, *pair, context) for pair in zip(ends, steps, strict=True)]
+    attempt.scope.at_once(
+        [partial(_perform_for, *pair, attempt) for pair in zip(ends, steps, strict=True)]
     )
     return [end.result for end in ends]
 
 
-def _perform_for(end: Future[Observed], step: Step, context: Context) -> None:
+def _perform_for(end: Future[Observed], step: Step, attempt: ScenarioAttempt) -> None:
     try:
-        end.set_result(perform(step, context))
+        end.set_result(perform(step, attempt))
     except Exception as error:  # noqa: BLE001 -- raised again by who asks for the result
         end.set_exception(error)
 
 
-def _read_growing_metrics(step: str, context: Context) -> None:
+def _read_growing_metrics(step: str, attempt: ScenarioAttempt) -> None:
     """Read the metrics whose growth since this step is expected later.
 
     Raises:
         Divergence: the pod whose kubelet is asked is on no node.
         TargetError: a component does not report the metric.
     """
-    for later in context.scenario.spec.steps:
+    for later in attempt.scenario.spec.steps:
         for expectation in later.expect or ():
             metric = expectation.growing_metric
             if metric is not None and metric.grown_since == step:
-                context.progress.counted[step, metric.describe()] = _read_metric(metric, context)
+                attempt.metrics_before[step, metric.describe()] = _read_metric(metric, attempt)
 
 
-def _read_metric(metric: MetricOf, context: Context) -> tuple[str | None, float]:
+def _read_metric(metric: MetricOf, attempt: ScenarioAttempt) -> tuple[str | None, float]:
     node = metric.node
     if metric.node_of is not None:
-        node = context.node_of(metric.node_of)
+        node = attempt.node_of(metric.node_of)
         if node is None:
             expected = f"pod {metric.node_of} on a node, to read {metric.describe()}"
             raise Divergence(expected, f"it is not when step {metric.grown_since} begins")
-    value = context.wait(lambda: context.read(metric, node), context.limit(_METRIC_SECONDS))
+    value = attempt.wait(lambda: attempt.read(metric, node), attempt.limit(_METRIC_SECONDS))
     if value is None:
         raise TargetError(
             f"{metric.component} did not report {metric.name} for {_METRIC_SECONDS:g} s"

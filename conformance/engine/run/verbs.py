@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.engine.run.awaiting import Divergence, await_expectation
+from conformance.engine.run.attempt import ScenarioAttempt
+from conformance.engine.run.awaiting import await_expectation
 from conformance.engine.run.changes import NotOneError, send
 from conformance.engine.run.churn_rounds import churn
-from conformance.engine.run.context import Context
+from conformance.engine.run.ending import Divergence
 from conformance.engine.run.faults import disturb, stimulate
 from conformance.scenario.steps import Step
 from conformance.seam.overlaps import COPIED
@@ -37,7 +38,7 @@ class Verb(ABC):
     """What one step does. ``step``: the step, with its captured values filled in."""
 
     step: Step
-    context: Context
+    attempt: ScenarioAttempt
 
     @abstractmethod
     def perform(self) -> Observed:
@@ -63,12 +64,12 @@ class ApplyObjects(Verb):
         An admission plugin that knows other objects from watches may refuse it for a moment
         (NodeDeclaredFeatureValidator, and a feature that was only just declared).
         """
-        user = self.context.user(self.step.account)
+        user = self.attempt.user(self.step.account)
         refusal: list[ApiError] = []
 
         def try_to_create() -> Obj | None:
             try:
-                return self.context.ledger.create(obj, user)
+                return self.attempt.ledger.create(obj, user)
             except ApiError as error:
                 refusal[:] = [error]
                 if error.reason != "Forbidden":
@@ -78,7 +79,7 @@ class ApplyObjects(Verb):
         with contextlib.suppress(ApiError):
             if try_to_create() is not None:
                 return
-            if self.context.wait(try_to_create, ADMISSION_SECONDS) is not None:
+            if self.attempt.wait(try_to_create, ADMISSION_SECONDS) is not None:
                 return
         [error] = refusal
         name = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}"
@@ -90,7 +91,7 @@ class ExpectAll(Verb):
 
     def perform(self) -> Observed:
         return [
-            await_expectation(expectation, self.context) for expectation in self.step.expect or ()
+            await_expectation(expectation, self.attempt) for expectation in self.step.expect or ()
         ]
 
 
@@ -99,7 +100,7 @@ class SendChanges(Verb):
 
     def perform(self) -> Observed:
         try:
-            send(self.step, self.step.delete or (), self.context)
+            send(self.step, self.step.delete or (), self.attempt)
         except NotOneError as error:
             raise Divergence(error.wanted, error.found) from None
         except ApiError as error:
@@ -113,10 +114,10 @@ class CaptureObjects(Verb):
 
     def perform(self) -> Observed:
         for name, selector in (self.step.capture or {}).items():
-            objects = self.context.find(selector)
+            objects = self.attempt.find(selector)
             if len(objects) != 1:
                 raise Divergence(f"one {selector.describe()} to capture", f"{len(objects)}")
-            self.context.progress.captured[name] = objects[0]
+            self.attempt.captured[name] = objects[0]
         return []
 
 
@@ -125,7 +126,7 @@ class StartWatches(Verb):
 
     def perform(self) -> Observed:
         for name, selector in (self.step.watch or {}).items():
-            self.context.watch(name, selector)
+            self.attempt.watch(name, selector)
         return []
 
 
@@ -133,8 +134,8 @@ class LetTimePass(Verb):
     """Do nothing for some time."""
 
     def perform(self) -> Observed:
-        with self.context.slot.observe():
-            self.context.scope.pause(self.step.wait or 0.0)
+        with self.attempt.slot.observe():
+            self.attempt.scope.pause(self.step.wait or 0.0)
         return []
 
 
@@ -143,7 +144,7 @@ class Churning(Verb):
 
     def perform(self) -> Observed:
         assert self.step.churn is not None
-        return [churn(self.step.churn, self.context)]
+        return [churn(self.step.churn, self.attempt)]
 
 
 class DisturbComponent(Verb):
@@ -151,7 +152,7 @@ class DisturbComponent(Verb):
 
     def perform(self) -> Observed:
         assert self.step.fault is not None
-        disturb(self.step.fault, self.context)
+        disturb(self.step.fault, self.attempt)
         return []
 
 
@@ -160,7 +161,7 @@ class SetDeviceHealth(Verb):
 
     def perform(self) -> Observed:
         assert self.step.stimulate is not None
-        stimulate(self.step.stimulate, self.context)
+        stimulate(self.step.stimulate, self.attempt)
         return []
 
 
@@ -170,17 +171,17 @@ class CopyAllocation(Verb):
     def perform(self) -> Observed:
         assert self.step.copy_allocation is not None
         names = self.step.copy_allocation
-        source = self.context.get("ResourceClaim", names.source) or {}
+        source = self.attempt.get("ResourceClaim", names.source) or {}
         allocation = (source.get("status") or {}).get("allocation")
-        claim = self.context.get("ResourceClaim", names.to)
+        claim = self.attempt.get("ResourceClaim", names.to)
         if allocation is None or claim is None:
             raise Divergence(f"claim {names.source} allocated, and claim {names.to}", "one is not")
         finalizers = [*(claim["metadata"].get("finalizers") or []), DELETE_PROTECTION]
         marks = {"finalizers": finalizers, "annotations": {COPIED: names.source}}
         ref = Ref.of(claim)
         try:
-            self.context.scope.patch(ref, {"metadata": marks})
-            self.context.scope.patch(ref, {"status": {"allocation": allocation}}, "status")
+            self.attempt.scope.patch(ref, {"metadata": marks})
+            self.attempt.scope.patch(ref, {"status": {"allocation": allocation}}, "status")
         except ApiError as error:
             raise Divergence(f"the allocation of {names.to} to be accepted", str(error)) from None
         return []

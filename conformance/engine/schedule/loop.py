@@ -103,9 +103,11 @@ class Schedule:
         """
         changed = threading.Event()
         running: dict[Future[ScenarioFinished], tuple[Running, Slot]] = {}
+        # So many threads that none that may begin waits for one (`model.State`, invariant 1).
         most = self._slots + self._observers
         with ThreadPoolExecutor(most, thread_name_prefix="scenario") as threads:
             while running or (self._waiting and not stopping()):
+                # Before the look: what changes from here on must end the wait below.
                 changed.clear()
                 for future in [future for future in running if future.done()]:
                     name = running.pop(future)[0].scenario.id
@@ -118,6 +120,7 @@ class Schedule:
                     running[future] = begun, slot
                     future.add_done_callback(lambda _: changed.set())
                 self.running = tuple(item.scenario.id for item, _ in running.values())
+                # At most a second, for nothing sets the event when the run is to stop.
                 changed.wait(1.0 if running else 0)
 
     def _next(self, running: Iterable[tuple[Running, Slot]]) -> Running | None:

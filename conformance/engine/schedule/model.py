@@ -90,6 +90,7 @@ def next_to_begin(state: State) -> Running | None:
         item.home is Home.RESERVED
         for item in (*state.waiting, *(one.scenario for one in state.running))
     )
+    # One that may not begin holds up none behind it: waiting for it costs more (0035).
     for item in state.waiting:
         for pool in _pools_for(item, state.pools, reserved=reserved):
             if may_begin(item.needs, pool, state.running):

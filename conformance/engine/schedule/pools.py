@@ -64,6 +64,7 @@ class NodePools:
         if worker is None or shared or not capabilities.concurrent:
             return cls(whole, whole)
         alike = sorted(n for n in devices if n != worker and devices[n] == devices[worker])
+        # At most two thirds: others need nodes, too. What it gains: docs/decisions/0035.
         chosen = alike[max(0, len(alike) - 2 * len(devices) // 3) :]
         if not chosen:
             return cls(whole, whole)
@@ -80,16 +81,14 @@ class NodePools:
 def _of_node(capabilities: Capabilities, name: str) -> Capabilities:
     """As if there were no other: its last device may not be one that can be asked for alone."""
     capabilities_of_node = _of_nodes(capabilities, [name])
-    last_device = capabilities_of_node.free.last_by_node.get(name)
+    free = capabilities_of_node.free
+    last_device = free.last_by_node.get(name)
     without = {Ability.DISTINCT_DEVICES} if last_device is None else set[Ability]()
     if last_device is None or not last_device.shared:
         without.add(Ability.SHARED_DEVICES)
     why = dict.fromkeys(map(str, without), "known of another node")
-    return replace(
-        capabilities_of_node,
-        abilities=capabilities_of_node.abilities - without,
-        lacking={**capabilities_of_node.lacking, **why},
-    )
+    free = replace(free, abilities=free.abilities - without, lacking={**free.lacking, **why})
+    return replace(capabilities_of_node, free=free)
 
 
 def _of_nodes(capabilities: Capabilities, nodes: Collection[str]) -> Capabilities:

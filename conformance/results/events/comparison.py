@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -107,12 +107,15 @@ class ScenarioCompared:
         scenario: its id.
         judgements: of the target's decisions in order, then of what it wrongly left pending.
         problems: what could not be judged, and why; each makes the run inconclusive.
+        explained: rule of `conformance.compare.accounts` -> how many lines of the accounts of both
+            differ for its reason.
     """
 
     scenario: str
     judgements: tuple[Judgement, ...] = ()
     differences: tuple[Difference, ...] = ()
     problems: tuple[str, ...] = ()
+    explained: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from conformance.results.events.account import PARTS
 from conformance.results.events.comparison import ScenarioCompared, Verdict
 from conformance.results.events.dispatch import Event
 from conformance.results.events.run import RunFinished, RunStarted
@@ -220,6 +222,25 @@ def count_verdicts(compared: Sequence[ScenarioCompared]) -> dict[Verdict, int]:
     """Return verdict -> how many decisions have it, every verdict present."""
     verdicts = [item.verdict for scenario in compared for item in scenario.judgements]
     return {verdict: verdicts.count(verdict) for verdict in Verdict}
+
+
+def summarize_accounts(compared: Sequence[ScenarioCompared]) -> str:
+    """Return how the accounts of all scenarios compare, in a line; empty where none did."""
+    explained: Counter[str] = Counter()
+    for scenario in compared:
+        explained.update(scenario.explained)
+    unexplained = sum(
+        item.step is None and item.title in PARTS
+        for scenario in compared
+        for item in scenario.differences
+    )
+    if not explained and not unexplained:
+        return ""
+    rules = ", ".join(f"{name} {count}" for name, count in explained.most_common())
+    return (
+        f"lines of events, pods and driver calls that differ: {unexplained};"
+        f" {explained.total()} more are explained ({rules or 'none'})"
+    )
 
 
 class RunCollector:

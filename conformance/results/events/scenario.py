@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from conformance.results.events.account import Account
 from conformance.results.events.comparison import Seconds, recorded
 from conformance.scenario.base import VersionRange
 from conformance.seam.overlaps import Overlap
@@ -162,6 +163,7 @@ class ScenarioFinished:
         attempts: those before the last, each of which failed.
         started_at: RFC 3339, to the millisecond; empty where nothing began.
         latencies: seconds for which claims waited for devices (`Scope.latencies`).
+        account: what was said of its pods, in a tier with nodes; None where it is not known.
     """
 
     scenario: PlannedScenario
@@ -180,6 +182,7 @@ class ScenarioFinished:
     attempts: tuple[Attempt, ...] = ()
     started_at: str = ""
     latencies: tuple[Seconds, ...] = ()
+    account: Account | None = None
 
     def real(self, title: str) -> str:
         """Return a step's title with the real names of objects, which end as the namespace does."""

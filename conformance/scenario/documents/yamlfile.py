@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
+from conformance.scenario.documents.events import UnusualError, read_events
 from kube.base.errors import UsageError
 from kube.base.files import read_regular
 from kube.base.strictyaml import BoundedLoader, BoundsError
@@ -54,7 +55,7 @@ class Document:
 
     file: Path
     data: Any
-    lines: dict[PathTuple, int]
+    lines: Mapping[PathTuple, int]
     origins: Mapping[PathTuple, PathTuple] = field(default_factory=dict)
 
     def line(self, path: Sequence[str | int]) -> int:
@@ -137,17 +138,23 @@ def decode_documents(data: bytes, file: Path) -> list[Document]:
 
 
 def yaml_files(
-    folder: Path, suffixes: Sequence[str] = YAML, exclude: Sequence[str] = ()
+    folder: Path,
+    suffixes: Sequence[str] = YAML,
+    exclude: Sequence[str] = (),
+    report: Callable[[YamlError], None] | None = None,
 ) -> list[Path]:
     """Return the files below a folder whose names end so, in the order of their paths.
 
     Hidden folders (``.git``, ``.venv``) are left out, and what the globs of ``exclude`` match: a
     path below ``folder``, or a name. A folder that cannot be read is a YamlError, not left out in
-    silence.
+    silence; with ``report`` that is called for it, and the others are listed.
     """
 
     def refuse(error: OSError) -> None:
-        raise YamlError(f"{error.filename}: cannot be read: {error.strerror}; check its rights")
+        text = f"{error.filename}: cannot be read: {error.strerror}; check its rights"
+        if report is None:
+            raise YamlError(text)
+        report(YamlError(text))
 
     def is_included(parent: str, name: str) -> bool:
         below = Path(parent, name).relative_to(folder).as_posix()
@@ -165,6 +172,12 @@ def yaml_files(
 
 def parse_documents(text: str, file: Path) -> Iterator[Document]:
     """Yield documents as :func:`read_documents` does, from text; ``file`` is for messages."""
+    try:
+        for data, lines in read_events(text, MAX_VALUES, MAX_DEPTH):
+            yield Document(file, data, lines)
+        return
+    except UnusualError:
+        pass  # Nothing was yielded: all is read before the first document is.
     try:
         for node in _compose_nodes(text):
             builder = _Builder(file)

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from string import Formatter
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from conformance.probe import METADATA
 from conformance.scenario.base import Strict
@@ -55,6 +55,18 @@ MOST_NUMBERS: Final = 8192  # Of a set: as many CPUs as Linux can have (NR_CPUS)
 _NUMBER_SET = re.compile(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*")
 
 
+def _check_regular_expression(text: str) -> str:
+    """Return the text. Raises ValueError if it is not a regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is not a regular expression: {error}") from None
+    return text
+
+
+RegularExpression = Annotated[str, AfterValidator(_check_regular_expression)]
+
+
 class Way(Strict):
     """Lines that a container shows, and the devices that they name.
 
@@ -83,7 +95,7 @@ class Way(Strict):
         pattern=r"^[^'\n]+$",
         description="a command for the image's shell that prints the lines; without single quotes",
     )
-    line: str = Field(
+    line: RegularExpression = Field(
         default=".+",
         description="regular expression for a line, from its begin; other lines say nothing",
     )
@@ -109,11 +121,6 @@ class Way(Strict):
             " it counts only in a container that shows devices in another way"
         ),
     )
-
-    @field_validator("line")
-    @classmethod
-    def _regex(cls, value: str) -> str:
-        return check_regular_expression(value)
 
     @model_validator(mode="after")
     def _complete(self) -> Way:
@@ -207,15 +214,6 @@ def _format_value(value: object) -> str:
 def output_name(driver: str, way: str) -> str:
     """Return the name by which a container prints a way, beside those of another driver."""
     return f"{driver}/{way}"
-
-
-def check_regular_expression(text: str) -> str:
-    """Return the text. Raises ValueError if it is not a regular expression."""
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"is not a regular expression: {error}") from None
-    return text
 
 
 def check_template(template: str, pattern: str) -> None:

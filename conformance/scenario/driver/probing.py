@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from conformance.scenario.base import Strict
 from conformance.scenario.driver.probe_ways import (
     Attributes,
+    RegularExpression,
     Way,
-    check_regular_expression,
     check_template,
     output_name,
 )
@@ -27,17 +27,12 @@ class HardwareCommand(Strict):
         pattern=r"^[^'\n]+$",
         description="the command, for the image's shell, like nvidia-smi -L; without single quotes",
     )
-    device: str = Field(
+    device: RegularExpression = Field(
         description=(
             "regular expression for a line of its output that shows a device; each group has the"
             " name of an attribute or a capacity of the device's ResourceSlice, and shows its value"
         )
     )
-
-    @field_validator("device")
-    @classmethod
-    def _regex(cls, value: str) -> str:
-        return check_regular_expression(value)
 
     def read_devices(self, output: str) -> list[dict[str, str]]:
         """Return the devices that an output shows, each as group -> text."""
@@ -51,14 +46,14 @@ class Probe(Strict):
     With several, each device must show in all of them: one alone is half a device.
     """
 
-    env: str | None = Field(
+    env: RegularExpression | None = Field(
         default=None,
         description=(
             "regular expression for a line NAME=value of the environment; the group `device` is the"
             " device's name as in the ResourceSlice"
         ),
     )
-    device_nodes: str | None = Field(
+    device_nodes: RegularExpression | None = Field(
         default=None,
         description="regular expression for the path of a device node; groups as in env",
     )
@@ -73,7 +68,7 @@ class Probe(Strict):
             " memory, mounts, a file, a command; or the first two with an attribute, a table, a set"
         ),
     )
-    request_env: str | None = Field(
+    request_env: RegularExpression | None = Field(
         default=None,
         description=(
             "where a container shows requests instead of devices: regular expression for a line of"
@@ -86,7 +81,7 @@ class Probe(Strict):
         description="configuration name -> regular expression of a variable -> its value",
     )
 
-    claim_env: str | None = Field(
+    claim_env: RegularExpression | None = Field(
         default=None,
         description=(
             "where a container shows its claims: regular expression for a line of the environment;"
@@ -100,11 +95,6 @@ class Probe(Strict):
             " hardware; the shipped scenarios use list (uuid) and query (model and memory, too)"
         ),
     )
-
-    @field_validator("env", "device_nodes", "request_env", "claim_env")
-    @classmethod
-    def _regex(cls, value: str | None) -> str | None:
-        return value and check_regular_expression(value)
 
     @model_validator(mode="after")
     def _something_is_confirmed(self) -> Probe:

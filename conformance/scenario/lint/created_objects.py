@@ -94,7 +94,7 @@ def collect_created_objects(scenario: Scenario) -> CreatedObjects:
     for node in scenario.spec.nodes:
         created.creating_step["Node", None, f"${{node.{node}}}"] = BEFORE
     for path, manifest in list_applied_objects(scenario):
-        _add_manifest(created, manifest, path)
+        add_manifest(created, manifest, path, int(path[2]))
     for step in scenario.spec.steps:
         if step.patch is not None and step.patch.kind == "ResourceSlice":
             created.devices |= _list_device_names(step.patch.body)
@@ -129,10 +129,12 @@ def get_namespace(manifest: Mapping[str, Any]) -> str | None:
     return as_text(as_mapping(manifest.get("metadata")).get("namespace")) or None
 
 
-def _add_manifest(made: CreatedObjects, manifest: Mapping[str, Any], path: PathTuple) -> None:
+def add_manifest(
+    made: CreatedObjects, manifest: Mapping[str, Any], path: PathTuple, step: int
+) -> None:
+    """Note an object that was found at a path, and is made by a step."""
     kind, name = as_text(manifest.get("kind")), get_name(manifest)
     key = (kind, get_namespace(manifest), name)
-    step = int(path[2])
     made.creating_step.setdefault(key, step)
     spec = as_mapping(manifest.get("spec"))
     if kind == "ResourceSlice":

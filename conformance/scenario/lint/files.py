@@ -39,6 +39,7 @@ from conformance.scenario.registry import FeatureRegistry, KnownIssues, Manifest
 from conformance.scenario.scheduler import SchedulerProfile
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.expand import expand_document
+from reference_allocator.gates import LATEST
 
 
 def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
@@ -194,10 +195,13 @@ def lint_documents(
     models: Mapping[str, type[BaseModel]] = OWN_KINDS,
     driver: DriverProfile | None = None,
     checks: Mapping[str, Check] = OWN_CHECKS,
+    kubernetes: str = LATEST,
 ) -> list[LintLine]:
     """Return everything that is wrong in a file.
 
-    ``driver`` is the profile that scenarios are to run with; None is any that is shipped.
+    Args:
+        driver: the profile that scenarios are to run with; None is any that is shipped.
+        kubernetes: the minor whose API server manifests are for.
     """
     lines = []
     own_documents = [document for document in documents if is_own(document)]
@@ -209,11 +213,12 @@ def lint_documents(
         lines += _lint_own_document(document, models, driver, checks)
     for document in documents:
         if not is_own(document):
-            lines += _list_lint_lines(document, standalone_problems(document.data))
+            lines += list_lint_lines(document, standalone_problems(document.data, kubernetes))
     return lines
 
 
-def _list_lint_lines(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
+def list_lint_lines(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
+    """Return problems of a document in the order of its lines."""
     ordered = sorted(problems, key=lambda problem: document.line(problem.path))
     return [LintLine(document.tell(item), item.severity == "error") for item in ordered]
 
@@ -235,7 +240,7 @@ def _lint_own_document(
     try:
         if model is not Scenario:
             valid = validate_document(model, document)
-            return _list_lint_lines(document, checks[kind](valid) if kind in checks else ())
+            return list_lint_lines(document, checks[kind](valid) if kind in checks else ())
         document = expand_document(document)
         scenario = check_scenario(document)
     except InvalidDocumentError as error:
@@ -244,4 +249,4 @@ def _lint_own_document(
         return []
     profiles = shipped_profiles() if driver is None else (driver,)
     names = check_profile_names(scenario, document.data, profiles, must=driver is not None)
-    return _list_lint_lines(document, names)
+    return list_lint_lines(document, names)

@@ -1,12 +1,12 @@
-"""What is wrong in the claims, templates, classes and slices of a manifest file, and in pods.
+"""What is retired in the claims, templates, classes and slices of a manifest file, and in pods.
 
 The API has changed its shape three times (v1alpha2, v1beta1, v1), and the web is full of examples
 of each. The tables say what took the place of a field that is gone; sources are the API types of
 those versions (staging/src/k8s.io/api/resource) and the release notes of Kubernetes 1.31 and 1.32.
 
 A pod spec is recognised by its list of containers, so the templates of Jobs, Deployments and of any
-custom resource are checked alike. The rules are those of the API server
-(pkg/apis/core/validation), and its words are used so that users find them again.
+custom resource are checked alike. What the API server refuses is in
+`conformance.scenario.lint.refusals`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from conformance.scenario.documents.yamlfile import (
     PathTuple,
     Problem,
     as_mapping,
-    as_text,
+    list_items,
     list_mappings,
-    walk,
 )
 from reference_allocator.api import schema
 
@@ -81,8 +80,6 @@ CLASS_RETIRED = {
 }
 """Fields of a ResourceClass or DeviceClass, at the top or in its spec."""
 
-_MODES = ("ExactCount", "All")
-
 
 def check_class(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
     """Yield the problems of a ResourceClass or DeviceClass that was found at ``path``."""
@@ -107,10 +104,10 @@ def check_slice(data: Mapping[str, Any], version: str, path: PathTuple) -> Itera
                 f"basic is for v1beta1 only; in {version} write attributes and capacity directly"
                 " in the device",
             )
-        elif version == "v1beta1" and ("attributes" in device or "capacity" in device):
-            yield Problem(
-                device_path, "in v1beta1 attributes and capacity are below basic; better use v1"
-            )
+        for field in ("attributes", "capacity") if version == "v1beta1" else ():
+            if field in device:
+                text = "in v1beta1 attributes and capacity are below basic; better use v1"
+                yield Problem((*device_path, field), text)
 
 
 def check_claim_spec(spec: Any, version: str, path: PathTuple) -> Iterator[Problem]:
@@ -133,49 +130,33 @@ def check_claim_spec(spec: Any, version: str, path: PathTuple) -> Iterator[Probl
 
 
 def _check_request(request: Mapping[str, Any], version: str, path: PathTuple) -> Iterator[Problem]:
-    if not request.get("name"):
-        yield Problem(path, "a request needs a name")
-    alternatives = request.get("firstAvailable")
-    exactly = request.get("exactly")
-    for index, alternative in list_mappings(alternatives):
-        yield from _check_exact_request(alternative, (*path, "firstAvailable", index))
+    exactly, alternatives = request.get("exactly"), request.get("firstAvailable")
+    device_requests = [
+        ((*path, "firstAvailable", i), item) for i, item in list_mappings(alternatives)
+    ]
     if version == "v1beta1":
+        device_requests.append((path, request))
         if exactly is not None:
             yield Problem(
                 (*path, "exactly"), "v1beta1 knows no exactly; set apiVersion: resource.k8s.io/v1"
             )
-        elif alternatives is None:
-            yield from _check_exact_request(request, path)
-        return
-    below = schema.types()["resource/v1.ExactDeviceRequest"]
-    flat = [field for field in below if field in request]
-    for field in flat:
-        yield Problem(
-            (*path, field),
-            f"{field} directly in a request is v1beta1; in {version} write it below exactly",
-        )
-    if exactly is not None and alternatives is not None:
-        yield Problem(path, "exactly and firstAvailable exclude each other; keep one")
-    elif isinstance(exactly, dict):
-        yield from _check_exact_request(exactly, (*path, "exactly"))
-    elif alternatives is None and not flat:
-        yield Problem(path, "a request needs exactly or firstAvailable")
-
-
-def _check_exact_request(request: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
-    if not request.get("deviceClassName"):
-        yield Problem(path, "deviceClassName is missing; name a DeviceClass")
-    mode = request.get("allocationMode")
-    if mode in ("WaitForFirstConsumer", "Immediate"):
-        yield Problem(
-            (*path, "allocationMode"),
-            f"{mode} is gone since Kubernetes 1.31: devices are always allocated when the first"
-            " pod is scheduled; remove it, or write ExactCount or All",
-        )
-    elif mode is not None and mode not in _MODES:
-        yield Problem((*path, "allocationMode"), f"{mode!r} is not one of {', '.join(_MODES)}")
-    elif mode == "All" and "count" in request:
-        yield Problem((*path, "count"), "with allocationMode All there is no count; remove one")
+    else:
+        device_requests.append(((*path, "exactly"), as_mapping(exactly)))
+        for field in schema.types()["resource/v1.ExactDeviceRequest"]:
+            if field in request:
+                yield Problem(
+                    (*path, field),
+                    f"{field} directly in a request is v1beta1; in {version} write it below"
+                    " exactly",
+                )
+    for request_path, device_request in device_requests:
+        mode = device_request.get("allocationMode")
+        if mode in ("WaitForFirstConsumer", "Immediate"):
+            yield Problem(
+                (*request_path, "allocationMode"),
+                f"{mode} is gone since Kubernetes 1.31: devices are always allocated when the first"
+                " pod is scheduled; remove it, or write ExactCount or All",
+            )
 
 
 def _check_retired_fields(
@@ -197,72 +178,24 @@ SOURCES = {
 
 def pod_specs(data: Any, path: PathTuple = ()) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
     """Yield every pod spec in ``data``, which was found at ``path``."""
-    for value_path, value in walk(data, path):
+    waiting = [(path, data)]
+    while waiting:
+        path, value = waiting.pop()
         containers = value.get("containers") if isinstance(value, dict) else None
         if isinstance(containers, list) and all(isinstance(item, dict) for item in containers):
-            yield value_path, value
+            yield path, value
+        inner = [item for item in list_items(value) if isinstance(item[1], dict | list)]
+        waiting += [((*path, key), item) for key, item in inner[::-1]]
 
 
 def check_pods(data: Any, path: PathTuple = ()) -> Iterator[Problem]:
-    """Yield the problems of every pod spec in ``data``, which was found at ``path``."""
+    """Yield what is retired in every pod spec in ``data``, which was found at ``path``."""
     for spec_path, spec in pod_specs(data, path):
-        yield from _check_pod_spec(spec, spec_path)
-
-
-def _check_pod_spec(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
-    declared: list[str] = []
-    claims = spec.get("resourceClaims")
-    for index, claim in enumerate(claims if isinstance(claims, list) else []):
-        claim_path = (*path, "resourceClaims", index)
-        if not isinstance(claim, dict):
-            yield Problem(claim_path, f"is not an object with a name and {' or '.join(SOURCES)}")
-            continue
-        name = as_text(claim.get("name"))
-        if not name:
-            yield Problem(
-                claim_path, "a pod resource claim needs a name, which containers refer to"
-            )
-        elif name in declared:
-            yield Problem((*claim_path, "name"), f"{name!r} is given twice; names must be unique")
-        else:
-            declared.append(name)
-        yield from _check_claim_source(claim, claim_path)
-    for kind in CONTAINERS:
-        for index, container in list_mappings(spec.get(kind)):
-            claim_path = (*path, kind, index, "resources", "claims")
-            yield from _check_container_claims(
-                as_mapping(container.get("resources")).get("claims"), claim_path, declared
-            )
-
-
-def _check_claim_source(claim: Mapping[str, Any], place: PathTuple) -> Iterator[Problem]:
-    if "source" in claim:
-        inside = claim["source"] if isinstance(claim["source"], dict) else {}
-        fields = [field for field in SOURCES if field in inside] or list(SOURCES)
-        yield Problem(
-            (*place, "source"),
-            "source is gone since Kubernetes 1.31; write"
-            f" {' or '.join(fields)} directly beside name",
-        )
-        return
-    fields_given = [field for field in SOURCES if claim.get(field) is not None]
-    if not fields_given:
-        yield Problem(
-            place, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-        )
-    elif len(fields_given) > 1:
-        yield Problem(
-            place,
-            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
-        )
-
-
-def _check_container_claims(claims: Any, path: PathTuple, declared: list[str]) -> Iterator[Problem]:
-    declared_text = f": {', '.join(declared)}" if declared else ", which is empty"
-    for index, claim in enumerate(claims if isinstance(claims, list) else []):
-        name = as_mapping(claim).get("name")
-        if not name:
-            yield Problem((*path, index), "needs the name of an entry of the pod's resourceClaims")
-        elif name not in declared:
-            says = f"{name!r} must be one of the names in the pod's resourceClaims{declared_text}"
-            yield Problem((*path, index, "name"), says)
+        for index, claim in list_mappings(spec.get("resourceClaims")):
+            if "source" in claim:
+                fields = [name for name in SOURCES if name in as_mapping(claim["source"])]
+                yield Problem(
+                    (*spec_path, "resourceClaims", index, "source"),
+                    "source is gone since Kubernetes 1.31; write"
+                    f" {' or '.join(fields or SOURCES)} directly beside name",
+                )

@@ -18,10 +18,12 @@ from conformance.scenario.documents.validate import find_nearest, hint
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, as_mapping, list_items
 from conformance.scenario.driver.variables import VARIABLE
 from conformance.scenario.lint.created_objects import list_applied_objects
+from conformance.scenario.lint.refusals import ApiRules, list_pod_refusals, rules_of
 from conformance.scenario.lint.retired import GROUP, list_objects, manifest_problems
-from conformance.scenario.lint.variables import selector_problems
-from conformance.scenario.model import Scenario
+from conformance.scenario.lint.variables import fill_manifest, selector_problems
+from conformance.scenario.model import Requires, Scenario
 from reference_allocator.api import schema
+from reference_allocator.gates import LATEST
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _UNSTABLE = re.compile(r"v\d+(alpha|beta)\d+")
@@ -38,13 +40,13 @@ _WORDS = {
 
 def check_manifests(scenario: Scenario) -> Iterator[Problem]:
     for path, manifest in list_applied_objects(scenario):
-        yield from _check_manifest(manifest, scenario.spec.requires.apis, path)
+        yield from _check_manifest(manifest, scenario.spec.requires, path)
         yield from selector_problems(manifest, path)
 
 
 def _check_manifest(
-    manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTuple
-) -> Iterator[Any]:
+    manifest: Mapping[str, Any], requires: Requires, path: PathTuple
+) -> Iterator[Problem]:
     for field in ("apiVersion", "kind"):
         if not isinstance(manifest.get(field), str) or not manifest[field]:
             yield Problem((*path, field), "is required but missing, or not text")
@@ -66,28 +68,138 @@ def _check_manifest(
         for problem in manifest_problems(manifest)
         if problem.severity == "error"
     ]
-    yield from explained
     places = {problem.path for problem in explained}
-    other_problems = [
-        *kind_problems(manifest["kind"], manifest["apiVersion"], apis, path),
-        *field_problems(manifest["kind"], manifest["apiVersion"], manifest, path),
+    problems = explained + [
+        problem
+        for problem in (
+            *kind_problems(manifest["kind"], manifest["apiVersion"], requires.apis, path),
+            *field_problems(manifest["kind"], manifest["apiVersion"], manifest, path),
+        )
+        if problem.path not in places
     ]
-    yield from (problem for problem in other_problems if problem.path not in places)
+    rules = rules_of(LATEST, frozenset(requires.feature_gates_off))
+    yield from problems or _list_refusals_beside_variables(manifest, rules, path)
 
 
-def standalone_problems(data: Any) -> Iterator[Problem]:
-    """Yield the problems of a manifest outside a scenario: what DRA retired, fields, and CEL."""
+def _list_refusals_beside_variables(
+    manifest: Mapping[str, Any], rules: ApiRules, path: PathTuple
+) -> Iterator[Problem]:
+    """Yield what an API server refuses, whatever the variables in a manifest stand for."""
+    filled = fill_manifest(manifest)
+    for problem in () if filled is None else _list_refusals(filled, rules):
+        if problem.severity == "error" and not _has_variable(manifest, problem.path):
+            yield Problem((*path, *problem.path), problem.message)
+
+
+def _has_variable(manifest: Any, path: PathTuple) -> bool:
+    """Return whether a value of a manifest, or the name of what holds it, has a variable in it."""
+    for key in path:
+        if isinstance(manifest, dict) and key not in manifest and any("${" in k for k in manifest):
+            return True
+        try:
+            manifest = manifest[key]
+        except (LookupError, TypeError):
+            return False
+    return "${" in repr(manifest)
+
+
+def _list_refusals(obj: Mapping[str, Any], rules: ApiRules) -> Iterator[Problem]:
+    if str(obj.get("apiVersion")).startswith(f"{GROUP}/"):
+        yield from rules.list_refusals(obj)
+    else:
+        yield from list_pod_refusals(obj)
+
+
+def standalone_problems(data: Any, kubernetes: str = LATEST) -> Iterator[Problem]:
+    """Yield the problems of a manifest outside a scenario, or of each object in a List.
+
+    These are what DRA retired, unknown fields, CEL that does not compile, and what else the API
+    server of a minor refuses, or drops.
+    """
     explained = list(manifest_problems(data))
     yield from explained
-    places = {problem.path for problem in explained}
     for path, obj in list_objects(as_mapping(data)):
+        places = {
+            problem.path
+            for problem in explained
+            if problem.severity == "error" and problem.path[: len(path)] == path
+        }
         kind, version = obj.get("kind"), obj.get("apiVersion")
-        if not isinstance(kind, str) or not str(version).startswith(f"{GROUP}/"):
+        if not isinstance(kind, str) or not isinstance(version, str):
             continue
-        yield from selector_problems(obj, path)
-        for problem in field_problems(kind, str(version), obj, path):
-            if problem.path not in places:
-                yield problem
+        is_dra = version.startswith(f"{GROUP}/")
+        decoding = list(field_problems(kind, version, obj, path))
+        yield from (problem for problem in decoding if problem.path not in places)
+        has_expressions = is_dra and kind != "ResourceSlice"
+        expressions = list(selector_problems(obj, path)) if has_expressions else []
+        yield from expressions
+        if decoding or places:
+            continue  # a server looks no further, and what follows from it is no news
+        if is_dra and schema.root_of(kind, version) is None:
+            yield from kind_problems(kind, None, (), path)
+        places = {problem.path for problem in expressions}
+        for problem in (
+            *_list_refusals(obj, rules_of(kubernetes)),
+            *_warn_of_rule_for_all(obj),
+        ):
+            if (*path, *problem.path) not in places:
+                yield Problem((*path, *problem.path), problem.message, problem.severity)
+
+
+def _warn_of_rule_for_all(obj: Mapping[str, Any]) -> Iterator[Problem]:
+    """Warn of a DeviceTaintRule that selects nothing, which is a rule for all (``TaintRule``)."""
+    if selects_every_device(obj):
+        text = "is empty, so that every device of the cluster is tainted, whoever uses it"
+        effect = as_mapping(as_mapping(obj["spec"]).get("taint")).get("effect")
+        if effect == "NoExecute":
+            text += ": all pods with devices are evicted"
+        place = ("spec", "deviceSelector")
+        yield Problem(place, f"{text}; name driver, pool or device", "warning")
+
+
+def list_rules_for_every_device(scenario: Scenario) -> Iterator[PathTuple]:
+    """Yield where a scenario makes a DeviceTaintRule that selects every device, or makes it so."""
+    for path, obj in list_applied_objects(scenario):
+        if selects_every_device(obj):
+            yield path
+    for index, step in enumerate(scenario.spec.steps):
+        path = ("spec", "steps", index)
+        if step.update is not None and selects_every_device(step.update.object):
+            yield (*path, "update", "object")
+        patch = step.patch if step.patch and step.patch.kind == "DeviceTaintRule" else None
+        if patch is not None and any(map(_widens_selector, _list_operations(patch.body))):
+            yield (*path, "patch")
+
+
+def _list_operations(body: Any) -> list[Mapping[str, Any]]:
+    """Return a patch as operations of a JSON patch."""
+    if isinstance(body, list):
+        return body
+    spec = as_mapping(body.get("spec"))
+    selector = spec.get("deviceSelector")
+    return [{"path": _SELECTOR, "value": selector}] if isinstance(selector, dict) else []
+
+
+_SELECTOR: Final = "/spec/deviceSelector"
+
+
+def _widens_selector(operation: Mapping[str, Any]) -> bool:
+    """Return whether an operation may leave a selector without criteria."""
+    if operation["path"] == _SELECTOR:
+        value = operation.get("value")
+        return isinstance(value, dict) and not any(value.values())
+    return operation["path"].startswith(f"{_SELECTOR}/") and operation.get("value") is None
+
+
+def selects_every_device(obj: Mapping[str, Any]) -> bool:
+    """Return whether an object is a DeviceTaintRule for all devices of a cluster.
+
+    Source: ``DeviceTaintRuleSpec.DeviceSelector`` of resource.k8s.io/v1: an empty selector matches
+    every device, and none matches no device.
+    """
+    selector = as_mapping(obj.get("spec")).get("deviceSelector")
+    is_rule = obj.get("kind") == "DeviceTaintRule"
+    return is_rule and isinstance(selector, dict) and not any(selector.values())
 
 
 def refused_problems(

@@ -62,7 +62,9 @@ def manifest_problems(data: Any) -> Iterator[Problem]:
         return
     for field in ("apiVersion", "kind"):
         if not isinstance(data.get(field), str):
-            yield Problem((field,), f"is not a Kubernetes object: {field} is missing")
+            near = {key.lower(): key for key in data}.get(field.lower(), field)
+            meant = f"; did you mean {field} (found {near})?" if near != field else ""
+            yield Problem((near,), f"is not a Kubernetes object: {field} is missing{meant}")
             return
     for path, obj in list_objects(data):
         yield from _check_object(obj, path)

@@ -21,6 +21,7 @@ from conformance.scenario.driver.variables import (
     UNCLOSED,
     VARIABLE,
     split_captured,
+    substitute,
 )
 from conformance.scenario.model import Requires, Scenario
 from conformance.seam.abilities import Ability
@@ -225,6 +226,40 @@ def expression_problems(expression: str, path: PathTuple) -> Iterator[Problem]:
         features = CelFeatures(consumable_capacity=True, list_type_attributes=True, stored=False)
         for problem in validate_new_expression(complete, features):
             yield _make_problem(path, problem.message)
+
+
+_EXAMPLES: Final[dict[str, Any]] = {
+    "attribute": "example.org/x",
+    "config": {},
+    "probe": [],
+    "tolerations": [],
+    "worker.majority": 1,
+}
+"""Group, or variable -> a value of the type that it has; others are texts."""
+
+
+def fill_manifest(value: Any) -> Any:
+    """Return a manifest with values for its variables; None if one may have any value."""
+    if any(f"${{{CAPTURED}." in text for _, text in list_texts(value)):
+        return None
+    return _fill_examples(value)
+
+
+def _fill_examples(value: Any) -> Any:
+    if isinstance(value, dict):
+        filled = {substitute(key, _example_of): _fill_examples(item) for key, item in value.items()}
+        if filled.get("expression") != value.get("expression"):
+            filled["expression"] = "true"  # Says nothing of the author's; quick to compile.
+        return filled
+    if isinstance(value, list):
+        return [_fill_examples(item) for item in value]
+    return substitute(value, _example_of)
+
+
+def _example_of(name: str) -> Any:
+    """Return an example of a variable; different variables of texts have different ones."""
+    default = re.sub(r"[^a-z0-9.]", "-", f"x.{name.lower()}.x")
+    return _EXAMPLES.get(name, _EXAMPLES.get(name.partition(".")[0], default))
 
 
 def _fill_variables(expression: str) -> str | None:

@@ -10,12 +10,7 @@ from packaging.version import Version
 from conformance.scenario.expectations.conditions import explain_differences
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.seam.abilities import Ability, fault_ability, metrics_ability
-from conformance.seam.values import (
-    CONSTRAINTS,
-    Capabilities,
-    Tier,
-    simulated_devices,
-)
+from conformance.seam.values import CONSTRAINTS, Capabilities, Tier, simulated_devices
 from conformance.targets.cluster.accounts import why_no_accounts, why_no_hollow_nodes
 from conformance.targets.cluster.reading import explain_no_metrics
 from kube.api import Api
@@ -27,6 +22,7 @@ from kube.nodes import is_ready
 from kube.observations import CONTROL_PLANE
 from kube.values import Obj
 from reference_allocator.gates import (
+    describe_rules,
     kubelet_gates,
     list_dependencies,
     list_fixed_gates,
@@ -114,7 +110,12 @@ def discover_capabilities(
         feature_gates=gates,
         concurrent=True,
         simulated=tuple(simulated),
-        versions={"kubernetes": git_version, **_node_versions(usable), **versions},
+        versions={
+            "kubernetes": git_version,
+            **describe_rules(version),
+            **_node_versions(usable),
+            **versions,
+        },
         kubelet_version=oldest,
         kubelet_gates=kubelet_gates(version, gates, oldest) if oldest else {},
     )

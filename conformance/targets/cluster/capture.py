@@ -23,7 +23,7 @@ from conformance.targets.cluster.snapshots import (
 from kube.api import DRA_VERSIONS, Api, Resource, collect_objects
 from kube.base.errors import TargetError
 from kube.errors import ApiError
-from kube.values import Obj
+from kube.values import POD_CLAIM_ANNOTATION, Obj
 
 RIGHTS = """\
 # What `dra-conformance capture`, `explain` and `audit` read, `audit --watch` follows.
@@ -152,9 +152,24 @@ def keep_relevant(obj: Obj) -> Obj:
     meta = pick(obj["metadata"], *META)
     if obj["kind"] == "Node":
         meta |= pick(obj["metadata"], "labels")
+    if obj["kind"] == "ResourceClaim":
+        meta |= _made_for(obj["metadata"])
     if COPIED in (obj["metadata"].get("annotations") or {}):
-        meta["annotations"] = {COPIED: "true"}
+        meta["annotations"] = {**meta.get("annotations", {}), COPIED: "true"}
     shortened["metadata"] = meta
     if "status" in shortened:
         shortened["status"].pop("devices", None)
     return shortened
+
+
+def _made_for(metadata: Mapping[str, Any]) -> Obj:
+    """Return for which pod a claim was made, and for which of its entries; nothing for others."""
+    owners = [
+        pick(owner, "apiVersion", "kind", "name", "uid", "controller")
+        for owner in metadata.get("ownerReferences") or ()
+        if owner.get("kind") == "Pod"
+    ]
+    if not owners:
+        return {}
+    annotations = pick(metadata.get("annotations"), POD_CLAIM_ANNOTATION)
+    return {"ownerReferences": owners, **({"annotations": annotations} if annotations else {})}

@@ -15,6 +15,7 @@ import grpc
 
 from conformance import probe
 from conformance.seam.overlaps import in_use
+from conformance.targets.cluster.driverlog import read_driver_calls
 from conformance.targets.cluster.objects import Objects
 from conformance.targets.cluster.reach import Shared
 from conformance.targets.cluster.reading import (
@@ -31,6 +32,7 @@ from kube.kubelet.rpc import make_stub
 from kube.observations import (
     Component,
     ContainerView,
+    DriverCall,
     ListedClaim,
     ListedDevice,
     PublishedDevice,
@@ -60,6 +62,7 @@ class ClusterObservation:
     def __init__(self, shared: Shared, objects: Objects, changes: Changes, namespace: str) -> None:
         self._api = shared.api
         self._reach = shared.reach
+        self._logs = shared.logs
         self._published = shared.published
         self._objects = objects
         self._changes = changes
@@ -155,6 +158,10 @@ class ClusterObservation:
         node = (self._pod(pod) or {"spec": {}})["spec"].get("nodeName")
         socket = self._reach.pod_resources.get(node)
         return None if socket is None else list_claims(socket, self._namespace, pod, container)
+
+    def driver_calls(self) -> Sequence[DriverCall] | None:
+        """Return what the logs of our own drivers tell; None where the drivers are others."""
+        return read_driver_calls(self._logs, self._namespace)
 
     def claims_in_use(self, node: str, driver: str) -> int:
         """Return how many claims the API server has in use, in all namespaces."""

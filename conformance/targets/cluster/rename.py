@@ -64,6 +64,11 @@ class _Renaming:
             meta["name"] = self._name(word, meta["name"])
         if meta.get("namespace"):
             meta["namespace"] = self._name("namespace", meta["namespace"])
+        if "ownerReferences" in meta:
+            meta["ownerReferences"] = [
+                {**owner, "name": self._name("pod", owner["name"])}
+                for owner in meta["ownerReferences"]
+            ]
         if "labels" in meta:
             meta["labels"] = {
                 key: self._value(value)

@@ -1,7 +1,8 @@
 """Cluster objects reduced to what an allocation depends on, and put together as one snapshot.
 
 A snapshot is kept in results and judged again elsewhere, so it holds no status of nodes beyond
-their declared features, no managed fields and nothing else that only makes it long.
+their declared features and the extended resources of device plugins, no managed fields and nothing
+else that only makes it long.
 The document's form is that of ``reference_allocator.snapshot.Snapshot.to_dict``: the slices in it
 have the taints of DeviceTaintRules, as the scheduler sees them (the slice tracker of
 k8s.io/dynamic-resource-allocation/resourceslice/tracker).
@@ -17,6 +18,7 @@ from conformance.seam.values import Capabilities
 from kube.api import DRA_GROUP, Api, Discovery, Resource
 from kube.errors import ApiError
 from kube.values import Obj
+from reference_allocator.extended import is_extended_resource
 from reference_allocator.features import Features
 from reference_allocator.rules.taints import apply_taint_rules
 from reference_allocator.snapshot import Snapshot
@@ -64,7 +66,10 @@ def reduce_object(obj: Obj) -> Obj:
     if obj["kind"] == "Node":
         metadata.pop("annotations", None)
         reduced_object["spec"] = pick(obj.get("spec"), "taints", "unschedulable")
-        reduced_object["status"] = pick(obj.get("status"), "declaredFeatures")
+        status = pick(obj.get("status"), "declaredFeatures")
+        amounts = (obj.get("status") or {}).get("allocatable") or {}
+        own = {name: amount for name, amount in amounts.items() if is_extended_resource(name)}
+        reduced_object["status"] = {**status, "allocatable": own} if own else status
     else:
         reduced_object["spec"] = obj.get("spec") or {}
         if obj["kind"] == "ResourceClaim":

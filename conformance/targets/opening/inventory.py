@@ -35,18 +35,18 @@ def list_inventory(
 ) -> tuple[Sequence[ShapeNode], Sequence[Obj] | None]:
     """Return the nodes of the reference, and its driver's slices where somebody has given some.
 
-    Raises UsageError: the slices of a shape are not of the profile's driver.
+    Raises UsageError: a shape has slices, and none of them is of the profile's driver.
     """
     from conformance.scenario.shape import ShapeNode
 
     if shape is not None:
-        for item in shape.spec.slices or ():
-            if item["spec"].get("driver") != profile.driver:
-                raise UsageError(
-                    f"--simulate {options.simulate}: the ResourceSlices are of the driver "
-                    f"{item['spec'].get('driver')}, and the profile of {profile.driver}; give "
-                    "--driver the profile of that driver"
-                )
+        drivers = {str(item["spec"].get("driver")) for item in shape.spec.slices or ()}
+        if drivers and profile.driver not in drivers:
+            raise UsageError(
+                f"--simulate {options.simulate}: the ResourceSlices are of the driver "
+                f"{' and '.join(sorted(drivers))}, and the profile of {profile.driver}; give "
+                "--driver the profile of that driver"
+            )
         return shape.spec.nodes, shape.spec.slices
     slices = [item for item in published or () if item["spec"]["driver"] == profile.driver]
     simulated = not slices or bool(simulated_devices(profile.driver, slices))
@@ -68,7 +68,8 @@ def choose_device_source(
     from conformance.targets.reference.device_source import DescribedDevices, SimulatedGpus
 
     if slices is not None:
-        return DescribedDevices(profile, slices)
+        own = [item for item in slices if item["spec"].get("driver") == profile.driver]
+        return DescribedDevices(profile, own, [item for item in slices if item not in own])
     if is_simulated(profile):
         gpus = "" if is_shape else options.simulate
         return SimulatedGpus(

@@ -82,77 +82,73 @@ def with_devices(
         raise TargetError(f"the devices of {profile.driver} cannot be counted: {error}") from None
     finally:
         scope.close()
-    free = set().union(*free_devices.values())
-    lacking = (
-        {} if free else {"devices": _explain_no_devices(snapshot, capabilities.nodes, profile)}
+    distinct_devices = set().union(*free_devices.values())
+    free = FreeDevices(
+        total=len(distinct_devices),
+        by_node={name: len(devices) for name, devices in free_devices.items() if devices},
+        different_by_node={
+            name: len({device for device, _ in devices})
+            for name, devices in free_devices.items()
+            if any(share for _, share in devices)
+        },
+        other_by_node={
+            name: count
+            for name, count in other_devices_on.items()
+            if count and free_devices.get(name)
+        },
+        why_none=""
+        if distinct_devices
+        else _explain_no_devices(snapshot, capabilities.nodes, profile),
     )
-    offered = replace(
+    return replace(
         capabilities,
-        lacking={**capabilities.lacking, **lacking},
         nodes=tuple(free_devices),
-        free=FreeDevices(
-            total=len(free),
-            by_node={name: len(devices) for name, devices in free_devices.items() if devices},
-            different_by_node={
-                name: len({device for device, _ in devices})
-                for name, devices in free_devices.items()
-                if any(share for _, share in devices)
-            },
-            other_by_node={
-                name: count
-                for name, count in other_devices_on.items()
-                if count and free_devices.get(name)
-            },
-        ),
+        free=_add_selectable_devices(free, free_devices, snapshot.slices, profile.driver),
     )
-    return _add_selectable_devices(offered, free_devices, snapshot.slices, profile.driver)
 
 
 def _add_selectable_devices(
-    offered: Capabilities,
+    free: FreeDevices,
     free_devices: Mapping[str, Sequence[Counted]],
     slices: Sequence[Object],
     driver: str,
-) -> Capabilities:
+) -> FreeDevices:
     """Add the devices that can be selected alone, and what scenarios can do with them.
 
     It is the last one of each node: a scheduler that ignores a selector takes the first.
     """
-    node = worker_of(offered.free.by_node)
+    node = worker_of(free.by_node)
     lacking = {
         Ability.DISTINCT_DEVICES: "no device is free",
         Ability.SHARED_DEVICES: "the device that can be asked for alone has no two free shares",
         Ability.PARTITIONS: "no two free devices of a node draw on one set of counters",
     }
-    last = {name: free_devices[name][-1] for name in offered.free.by_node}
+    last = {name: free_devices[name][-1] for name in free.by_node}
     selectors = selectors_of(slices, driver, [device for device, _ in last.values()])
     last_by_node = {
         name: OneDevice(device[1], selectors[device], bool(share))
         for name, (device, share) in last.items()
         if device in selectors
     }
-    new_abilities = set[Ability]()
+    abilities = set[Ability]()
     if node is not None:
         pool, device = last[node][0]
         lacking[Ability.DISTINCT_DEVICES] = (
             f"no attribute tells {device} of pool {pool} from all others of {driver}"
         )
         if one_device := last_by_node.get(node):
-            new_abilities = (
+            abilities = (
                 {Ability.DISTINCT_DEVICES, Ability.SHARED_DEVICES}
                 if one_device.shared
                 else {Ability.DISTINCT_DEVICES}
             )
     if _has_partitions(slices, driver, free_devices):
-        new_abilities.add(Ability.PARTITIONS)
+        abilities.add(Ability.PARTITIONS)
     return replace(
-        offered,
-        abilities=offered.abilities | new_abilities,
-        lacking={
-            **offered.lacking,
-            **{name: lacking[name] for name in lacking.keys() - new_abilities},
-        },
-        free=replace(offered.free, last_by_node=last_by_node),
+        free,
+        last_by_node=last_by_node,
+        abilities=frozenset(abilities),
+        lacking={name: why for name, why in lacking.items() if name not in abilities},
     )
 
 

@@ -12,12 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from conformance.targets.opening.conversions import (
-    churn_seconds_of,
-    gates_of,
-    version_of,
-    words_of,
-)
+from conformance.targets.opening.conversions import churn_seconds_of, gates_of, version_of, words_of
 from kube.base.errors import UsageError
 from kube.base.options import Option, list_options, option_field
 from localkube.base import DEFAULT_IMAGE

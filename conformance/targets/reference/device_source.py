@@ -37,6 +37,7 @@ class SimulatedGpus:
         return "NVML"
 
     network: ClassVar[Sequence[Obj]] = ()
+    unprepared: ClassVar[Sequence[Obj]] = ()
 
     def count(self, node: ShapeNode) -> int:
         from nvml_driver.simulated.profile import load_profile
@@ -67,10 +68,12 @@ class DescribedDevices:
     Attributes:
         slices: ResourceSlices (v1) of a cluster, published on nodes of the same names; None: each
             node has the devices of the profile.
+        others: ResourceSlices of other drivers, which are there and whose devices nobody prepares.
     """
 
     profile: DriverProfile
     slices: Sequence[Obj] | None = None
+    others: Sequence[Obj] = ()
 
     @property
     def driver(self) -> str:
@@ -88,6 +91,11 @@ class DescribedDevices:
         return [
             keep_name_only(item) for item in self.slices or () if not item["spec"].get("nodeName")
         ]
+
+    @property
+    def unprepared(self) -> list[Obj]:
+        """Slices that are published, and whose driver does not run."""
+        return [keep_name_only(item) for item in self.others]
 
     def _slices_of_node(self, node: ShapeNode) -> list[Obj]:
         """Return what is published for a node alone."""
@@ -109,10 +117,10 @@ class DescribedDevices:
         from conformance.targets.reference.described import DescribedDriver
 
         node_slices, network = self._slices_of_node(node), self.network
-        for resource_slice in (*node_slices, *network):
+        for resource_slice in (*node_slices, *network, *self.others):
             for problem in check_slice(resource_slice):
-                name = resource_slice["metadata"]["name"]
-                raise UsageError(f"ResourceSlice {name} of {self.driver}: {problem}")
+                name, driver = resource_slice["metadata"]["name"], resource_slice["spec"]["driver"]
+                raise UsageError(f"ResourceSlice {name} of {driver}: {problem}")
         return DescribedDriver(self.profile.spec, cdi, node_slices, network)
 
 
@@ -131,6 +139,7 @@ class NoDriver:
     simulated: ClassVar[None] = None
 
     network: ClassVar[Sequence[Obj]] = ()
+    unprepared: ClassVar[Sequence[Obj]] = ()
 
     def start(self, _node: ShapeNode, _root: Path, _cdi: Path) -> None:
         """Start nothing: the node has a kubelet alone."""

@@ -14,6 +14,7 @@ from kube.observations import (
     PREPARED,
     Component,
     ContainerView,
+    DriverCall,
     Health,
     ListedClaim,
     PublishedDevice,
@@ -120,6 +121,11 @@ class ReferenceObservation:
             if not self._world.components.is_running(kubelet.component):
                 return None
             return kubelet.pod_resources.list_claims(pod_object, container)
+
+    def driver_calls(self) -> Sequence[DriverCall]:
+        with self._lock:
+            calls = self._world.cluster.driver_calls
+            return [call for namespace, call in calls if namespace == self._namespace]
 
     def claims_in_use(self, node: str, driver: str) -> int:
         with self._lock:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from conformance.probe import HOLD, METADATA, Probe
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.devicefiles import OTHERS, REFUSED, DeviceFile
-from kube.cdi.reading import ContainerEdits
+from kube.cdi.edits import ContainerEdits
 from kube.cdi.spec import DeviceNode
 from kube.observations import ContainerView
 from kube.values import Obj

@@ -42,7 +42,7 @@ from kube.values import Obj, Ref
 from kubesim.nodes.driver import NodeDriver
 from kubesim.resources import served_apis
 from kubesim.world import KUBERNETES, World
-from reference_allocator.gates import check_gates
+from reference_allocator.gates import check_gates, describe_rules
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
 _WITH_DRIVER: Final[tuple[Tier, ...]] = ("node", "device")
@@ -120,7 +120,7 @@ class ReferenceTarget:
                 start=self.options.start,
                 nodes=[node_of(node) for node in self.options.nodes],
                 drivers={node.name: self._driver(node) for node in self.options.nodes},
-                network=self.options.devices.network,
+                network=[*self.options.devices.network, *self.options.devices.unprepared],
                 others={node.name: partial(self._other, node) for node in self._with_other},
                 scheduler=self.options.scheduler,
                 runtime=ProbeRuntime(),
@@ -189,7 +189,11 @@ class ReferenceTarget:
                 "containers",
                 *filter(None, [devices.simulated]),
             ),
-            versions={"kubernetes": self.options.kubernetes_version, "reference": __version__},
+            versions={
+                "kubernetes": self.options.kubernetes_version,
+                "reference": __version__,
+                **describe_rules(self.options.kubernetes_version),
+            },
         )
 
     def _other_devices(self) -> dict[str, int]:
@@ -197,7 +201,14 @@ class ReferenceTarget:
         return {node.name: other.count(node) for node in self._with_other} if other else {}
 
     def scope(self, namespace: str) -> ReferenceScope:
-        """Return a view of one namespace, which need not exist yet."""
+        """Return a view of one namespace, which need not exist yet.
+
+        On a cluster time passes between two scenarios; here only what a driver needs for it to
+        tell its devices' health again.
+        """
+        with self.lock:
+            if self.world.components.is_running(""):
+                self.world.await_health()
         return ReferenceScope(self.world, self.lock, self.claims, namespace)
 
     def owned(

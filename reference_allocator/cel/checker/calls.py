@@ -81,7 +81,9 @@ class NameChecker:
 
     def report_undeclared(self, node: Node, name: str) -> CelType:
         """Record that a name is not declared; return the error type."""
-        self.report(node, f"undeclared reference to '{name}' (in container '')")
+        # Since 1.38 cel-go also guesses what was meant ("did you mean"), which is not done here.
+        container = "" if self.environment.is_since("1.38") else " (in container '')"
+        self.report(node, f"undeclared reference to '{name}'{container}")
         return types.ERROR
 
     def report_mismatch(self, node: Node, expected: CelType, found: CelType) -> CelType:

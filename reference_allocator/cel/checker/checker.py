@@ -129,7 +129,7 @@ class _Checker(NameChecker):
             result = self.environment.table.messages[name].type
         node.type_name = name
         well_known = _message_name(result)
-        if result.kind == "list" and name == "list" and not self.environment.modern:
+        if result.kind == "list" and name == "list" and not self.environment.is_since("1.37"):
             well_known = None
         if well_known is None:
             self.report(node, f"'{result.name}' is not a message type")

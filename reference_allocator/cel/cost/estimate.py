@@ -18,6 +18,7 @@ from reference_allocator.cel.cost.functions import (
     Operand,
     estimate_call,
     estimate_operator,
+    estimate_since_1_38,
 )
 from reference_allocator.cel.cost.knowledge import Entries, Knowledge, union_entries
 from reference_allocator.cel.parser.macros import UNUSED
@@ -28,7 +29,15 @@ _NOTHING: Final = Range(MAX, 0)
 
 
 class _Estimator(Knowledge):
-    """The estimate of the cost of one expression."""
+    """The estimate of the cost of one expression.
+
+    Attributes:
+        since_1_38: whether the estimates are cel-go 0.33's, with Kubernetes' sizes of 1.38.
+    """
+
+    def __init__(self, *, since_1_38: bool) -> None:
+        super().__init__()
+        self.since_1_38 = since_1_38
 
     def cost_of(self, node: ast.Node) -> Range:
         """Return the cost of an expression and all in it (cel-go ``coster.cost``)."""
@@ -62,7 +71,8 @@ class _Estimator(Knowledge):
         total = self.cost_of(node.operand)
         if node.test_only:
             return total  # Kubernetes charges nothing for has()
-        if node.operand.type.kind in ("map", "struct", "param"):
+        kinds = ("map", "struct", "param", *(("dyn", "any") if self.since_1_38 else ()))
+        if node.operand.type.kind in kinds:
             total = total.add(_ONE)
         self.paths[id(node)] = (*self.path_of(node.operand), node.field)
         return total
@@ -174,7 +184,11 @@ class _Estimator(Knowledge):
             return Range(costs[0].low, total.high), None
         if overload == "conditional":
             return self.conditional_cost(node, costs)
-        cost_and_size = estimate_call(node.function, overload, target, args)
+        cost_and_size = None
+        if self.since_1_38:
+            cost_and_size = estimate_since_1_38(node.function, overload, target, args)
+        if cost_and_size is None:
+            cost_and_size = estimate_call(node.function, overload, target, args)
         if cost_and_size is None:
             cost_and_size = estimate_operator(node.function, overload, target, args)
             if overload in ADDITIONS:
@@ -194,6 +208,6 @@ class _Estimator(Knowledge):
             self.entries[id(target)] = entries
 
 
-def estimate(node: ast.Node) -> int:
+def estimate(node: ast.Node, *, since_1_38: bool) -> int:
     """Return the largest cost of a checked expression about a device."""
-    return _Estimator().cost_of(node).high
+    return _Estimator(since_1_38=since_1_38).cost_of(node).high

@@ -229,6 +229,36 @@ def _estimate_method(
     return None
 
 
+_URL_PARTS: Final = frozenset(
+    "getEscapedPath getHost getHostname getPort getQuery getScheme".split()
+)
+"""Accessors of a URL."""
+
+
+def estimate_since_1_38(
+    function: str, overload: str, target: Operand | None, args: list[Operand]
+) -> tuple[common.Range, common.Range | None] | None:
+    """Return what 1.38 estimates otherwise than the minors before it; None for all else.
+
+    A part of a URL is no longer than the URL, where its size was unknown (``library/cost.go``), and
+    what is multiplied by an unknown size stays unknown (cel-go 0.33, ``common/cost``).
+    """
+    if target is not None and function in _URL_PARTS and function != "getQuery":
+        size = target.size_or_unknown()
+        if function == "getEscapedPath":  # A byte may become three.
+            size = size.multiply(common.Range(1, 3))
+        return _ONE, size
+    if overload == "list_flatten_int" and isinstance(args[0].expr, Literal):
+        if args[0].expr.value < 0 and target is not None:
+            return _estimate_list_call(float(common.MAX), target.size_or_unknown())
+        return None
+    if overload in ("contains_string", "matches", "matches_string"):
+        operands = [*([] if target is None else [target]), *args]
+        if any((operand.size or common.UNKNOWN).high == common.MAX for operand in operands):
+            return common.UNKNOWN, None
+    return None
+
+
 ADDITIONS: Final = ("add_string", "add_bytes", "add_list")
 
 

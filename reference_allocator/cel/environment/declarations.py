@@ -8,9 +8,10 @@ from functools import cache
 from typing import Final
 
 from reference_allocator.cel import types
-from reference_allocator.cel.environment.tables import LATEST, OLDER, Message, Table, load_table
+from reference_allocator.cel.environment.tables import Message, Table, load_table
 from reference_allocator.cel.runtime.values import TypeValue
 from reference_allocator.cel.types import CelType
+from reference_allocator.gates import LATEST, MINORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class CelFeatures:
         stored: whether the expression is in the API already, where gates do not matter any more;
             the scheduler compiles all selectors that way. (In 1.36 the type of an attribute
             depends on the gate even then.)
-        kubernetes: the minor, one of `reference_allocator.cel.environment.tables.MINORS`.
+        kubernetes: the minor, one of `reference_allocator.gates.MINORS`.
     """
 
     consumable_capacity: bool = True
@@ -40,17 +41,23 @@ class Environment:
         table: functions, types, messages and constants.
         variables: name -> type.
         attribute: the type of a device attribute's value.
-        modern: whether the rules are those of 1.37 and later (cel-go 0.29).
+        kubernetes: the minor, one of `reference_allocator.gates.MINORS`.
     """
 
     table: Table
     variables: Mapping[str, CelType]
     attribute: CelType = types.DYN
-    modern: bool = True
+    kubernetes: str = LATEST
+
+    def is_since(self, minor: str) -> bool:
+        """Return whether the rules are those of a minor or a later one."""
+        return MINORS.index(self.kubernetes) >= MINORS.index(minor)
 
     def can_select(self, checked: CelType) -> bool:
         """Return whether an expression of the type may be a selector."""
-        return checked in (types.BOOL, self.attribute) and (self.modern or not checked.nullable)
+        return checked in (types.BOOL, self.attribute) and (
+            self.is_since("1.37") or not checked.nullable
+        )
 
 
 def type_value(checked: CelType) -> TypeValue:
@@ -73,7 +80,7 @@ def device_environment(features: CelFeatures) -> Environment:
         (features.stored, features.consumable_capacity, features.list_type_attributes)
     ]
     functions = {
-        name: tuple(item for item in overloads if item.id.removesuffix(OLDER) not in variant.absent)
+        name: tuple(item for item in overloads if item.id.partition("@")[0] not in variant.absent)
         for name, overloads in table.functions.items()
     }
     quantity = types.struct_type("kubernetes.Quantity")
@@ -90,7 +97,7 @@ def device_environment(features: CelFeatures) -> Environment:
         messages={**table.messages, _DEVICE: Message(types.struct_type(_DEVICE), device)},
     )
     variables = {"device": types.struct_type(_DEVICE)}
-    return Environment(narrowed, variables, variant.attribute, features.kubernetes == LATEST)
+    return Environment(narrowed, variables, variant.attribute, features.kubernetes)
 
 
 def generic_environment(variables: Mapping[str, CelType]) -> Environment:

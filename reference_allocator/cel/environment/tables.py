@@ -15,18 +15,14 @@ from typing import Any, Final
 
 from reference_allocator.cel import types
 from reference_allocator.cel.types import CelType
+from reference_allocator.gates import MINORS
 
-MINORS: Final = ("1.34", "1.35", "1.36", "1.37")
-LATEST: Final = MINORS[-1]
-
-CHANGED: Final = frozenset(
-    """
-        lists_range matches string_index_of_string_int string_last_index_of_string_int
-    """.split()
-)
-"""Overloads that 1.37 (cel-go 0.29) evaluates or charges differently; older ones have a suffix."""
-OLDER: Final = "@1.36"
-"""The suffix of overloads as they are up to 1.36."""
+CHANGED: Final = {
+    "1.37": frozenset(  # cel-go 0.29
+        "lists_range matches string_index_of_string_int string_last_index_of_string_int".split()
+    ),
+}
+"""Minor -> the overloads that it evaluates or charges otherwise than the minors before it."""
 
 _BUILTIN: Final = {
     "bool": types.BOOL,
@@ -133,13 +129,26 @@ def _read_type(text: str, kinds: Mapping[str, str], type_params: frozenset[str])
     return CelType(kind, name, params)
 
 
+def name_overload(overload: str, minor: str) -> str:
+    """Return the name of an overload as a minor has it: "ID@1.36" is what changed after 1.36."""
+    position = MINORS.index(minor)
+    for changed_in, overloads in CHANGED.items():
+        if MINORS.index(changed_in) > position and overload in overloads:
+            return f"{overload}@{MINORS[MINORS.index(changed_in) - 1]}"
+    return overload
+
+
 def _read_overload(item: Mapping[str, Any], kinds: Mapping[str, str], minor: str) -> Overload:
     names = frozenset(item.get("typeParams", ()))
     args = tuple(_read_type(text, kinds, names) for text in item["args"])
     result = _read_type(item["result"], kinds, names)
-    older = minor != LATEST and item["id"] in CHANGED
-    overload_id = f"{item['id']}{OLDER}" if older else item["id"]
-    return Overload(overload_id, item.get("member", False), args, result, tuple(sorted(names)))
+    return Overload(
+        name_overload(item["id"], minor),
+        item.get("member", False),
+        args,
+        result,
+        tuple(sorted(names)),
+    )
 
 
 def _read_message(item: Mapping[str, Any], kinds: Mapping[str, str]) -> Message:

@@ -13,7 +13,14 @@ from reference_allocator.cel.ast import NOT_FOLDED, Call, Ident, Literal, Node, 
 from reference_allocator.cel.errors import CelCostError, CelInterruptedError
 from reference_allocator.cel.runtime import values
 from reference_allocator.cel.runtime.conversions import show_value
-from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find, map_keys, unmap_key
+from reference_allocator.cel.runtime.maps import (
+    KEY_CLASSES,
+    MISSING,
+    Unreadable,
+    find,
+    map_keys,
+    unmap_key,
+)
 from reference_allocator.cel.runtime.values import Growing, Optional, go_type
 
 
@@ -79,7 +86,10 @@ def list_steps(items: Any, *, two: bool) -> Any:
         return list(enumerate(items)) if two else [(item, None) for item in items]
     if isinstance(items, dict):
         if two:
-            return [(unmap_key(key), value) for key, value in items.items()]
+            return [
+                (unmap_key(key), Err(value.message) if value.__class__ is Unreadable else value)
+                for key, value in items.items()
+            ]
         return [(key, None) for key in map_keys(items)]
     if two:
         return Err(f"unsupported comprehension range type: {values.go_type(items)}")
@@ -172,6 +182,8 @@ class Evaluation:
         missing = "no such key"
         if isinstance(value, dict):
             entry = find(value, key)
+            if entry.__class__ is Unreadable:
+                return Err(entry.message)
             if entry is not MISSING:
                 return entry
         elif isinstance(value, list):

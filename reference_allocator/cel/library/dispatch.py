@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from reference_allocator.cel.environment.tables import MINORS, load_table
+from reference_allocator.cel.environment.tables import load_table
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.library import (
     formatting,
@@ -33,6 +33,7 @@ from reference_allocator.cel.runtime.equality import (
 from reference_allocator.cel.runtime.maps import has_key, unmap_key
 from reference_allocator.cel.runtime.values import Duration, Timestamp, type_name
 from reference_allocator.cel.types import CelType
+from reference_allocator.gates import MINORS
 
 
 def _in(item: Any, container: Any) -> bool:

@@ -10,7 +10,6 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
 
-from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelCostError, CelRuntimeError
 from reference_allocator.cel.runtime import equality, values
 from reference_allocator.cel.runtime.arithmetic import add
@@ -235,7 +234,7 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "list_double_sum_double": _make_sum(0.0),
     "list_duration_sum_duration": _make_sum(values.Duration(0)),
     "lists_range": _lists_range,
-    f"lists_range{OLDER}": unlimited_range,
+    "lists_range@1.36": unlimited_range,
     "list_a_index_of_int": _index_of,
     "list_a_last_index_of_int": _last_index_of,
     "list_includes_dyn_dyn": _includes,

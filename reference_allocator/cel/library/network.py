@@ -156,6 +156,7 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "is_cidr": as_predicate(parse_cidr),
     "cidr_to_string": str,
     "cidr_ip": lambda value: value.address,
+    "cidr_is_mask": lambda value: value == _mask(value),
     "cidr_masked": _mask,
     "cidr_prefix_length": lambda value: value.bits,
     "cidr_contains_ip_ip": CIDR.covers,

@@ -11,7 +11,6 @@ from typing import Any, Final
 import re2  # type: ignore[import-untyped]
 
 from reference_allocator.api.quoting import ESCAPES
-from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.conversions import show_value
 
@@ -236,8 +235,8 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_char_at_int": _char_at,
     "string_index_of_string": _index_of,
     "string_index_of_string_int": _index_of,
-    f"string_index_of_string_int{OLDER}": _found_at_offset(_index_of),
-    f"string_last_index_of_string_int{OLDER}": _found_at_offset(_last_index_of),
+    "string_index_of_string_int@1.36": _found_at_offset(_index_of),
+    "string_last_index_of_string_int@1.36": _found_at_offset(_last_index_of),
     "string_last_index_of_string": _last_index_of,
     "string_last_index_of_string_int": _last_index_of,
     "string_lower_ascii": lambda text: text.translate(_LOWER),

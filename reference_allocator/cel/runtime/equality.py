@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.maps import MISSING, find, unmap_key
+from reference_allocator.cel.runtime.maps import MISSING, Unreadable, find, unmap_key
 from reference_allocator.cel.runtime.values import (
     Duration,
     Optional,
@@ -76,6 +76,9 @@ def are_equal(left: Any, right: Any) -> bool:
     if name == "list":
         return len(left) == len(right) and all(map(_not_unequal, left, right))
     if name == "map":
+        for value in left.values():
+            if value.__class__ is Unreadable:
+                raise CelRuntimeError(value.message)
         return len(left) == len(right) and all(
             (other := find(right, unmap_key(key))) is not MISSING and _not_unequal(value, other)
             for key, value in left.items()

@@ -30,6 +30,25 @@ _UNHASHABLE: Final = {
 }
 
 
+class Unreadable:
+    """The value of an attribute that is none to CEL: whoever asks for it gets an error.
+
+    Since 1.38 (``nameToAttributes`` in ``dynamic-resource-allocation/cel/compile.go``); membership
+    says that it is not there, size and iteration know it.
+
+    Attributes:
+        message: the error.
+    """
+
+    __slots__ = ("message",)
+    cel_type = "error"
+
+    def __init__(self, name: str) -> None:
+        self.message = (
+            f"attribute {name}: value is invalid or its type is not supported by this version"
+        )
+
+
 class StringMap(dict[str, Any]):
     """A map whose keys are strings by its Go type: one domain of a device's attributes."""
 
@@ -142,7 +161,9 @@ def find(mapping: dict[Any, Any], key: Any) -> Any:
 
 def has_key(mapping: dict[Any, Any], key: Any) -> bool:
     """Return whether a map has the key; raise as `find` does."""
-    return key in mapping if key.__class__ is str else find(mapping, key) is not MISSING
+    if key.__class__ is str:
+        return key in mapping and mapping[key].__class__ is not Unreadable
+    return find(mapping, key) is not MISSING
 
 
 _HASHED: Final = frozenset({bool, int, UInt, float, str})

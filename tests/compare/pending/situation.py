@@ -20,9 +20,7 @@ DRIVER = "gpu.example.com"
 SECONDS = 60
 _FIELDS = frozenset(
     {"name", "says", "change", "then", "before", "devices", "users", "requests"}
-) | {
-    *("claims", "constraints", "pod", "cordon", "counters", "incomplete"),
-}
+) | {*("claims", "constraints", "pod", "cordon", "counters", "incomplete")}
 
 
 class Situation:

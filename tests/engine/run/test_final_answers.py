@@ -6,14 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.engine.objects.ledger import Ledger
-from conformance.engine.run.awaiting import FINAL_SECONDS, Divergence, await_expectation
-from conformance.engine.run.context import Context
-from conformance.scenario.driver.variables import Variables
+from conformance.engine.run.awaiting import FINAL_SECONDS, await_expectation
+from conformance.engine.run.ending import Divergence
 from conformance.scenario.expectations.base import Evaluation
 from conformance.scenario.expectations.container_hardware import HardwareExpectation
 from conformance.targets.reference import ReferenceTarget
-from tests.engine.miniature import scenario
+from tests.engine.miniature import attempt_in, scenario
 from tests.kubesim.conftest import new_scope
 
 LIMIT = 60.0
@@ -30,11 +28,11 @@ def waited(
         monkeypatch.setattr(
             HardwareExpectation, "evaluate", lambda _self, _cluster: answer(scope.now() - began)
         )
-        loaded = scenario({"expect": [{"pod": "p", "phase": "Running"}]}).scenario
-        context = Context(loaded, scope, Ledger(scope, {}), Variables(None, "0", "image"), None)
+        loaded = scenario({"expect": [{"pod": "p", "phase": "Running"}]})
+        attempt = attempt_in(scope, loaded, target)
         wanted = {"hardware": {"seenBy": ["p/c"], "count": 1}, "eventually": f"{LIMIT:g}s"}
         try:
-            await_expectation(HardwareExpectation.model_validate(wanted), context)
+            await_expectation(HardwareExpectation.model_validate(wanted), attempt)
         except Divergence as error:
             return scope.now() - began, error.found
         return scope.now() - began, ""

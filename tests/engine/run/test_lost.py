@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.engine.lost_driver import LostDriver
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.results.events.scenario import Outcome
@@ -67,3 +68,18 @@ def test_a_lost_driver_is_named_once_and_restarted_once(
         assert lost.message.endswith("restarted once, it stays lost")
         assert (after.outcome, after.steps) == (Outcome.ERROR, ())
         assert f"reference-node-0 since {RESTART}" in after.message
+
+
+def test_a_driver_may_be_lost_on_a_node_while_another_scenario_asks_for_it() -> None:
+    lost = LostDriver()
+    lost.add(["node-1", "node-2"], "core/a")
+
+    class Losing(tuple[str, ...]):
+        """Nodes; whoever looks whether one is among them is interrupted by another scenario."""
+
+        def __contains__(self, node: object) -> bool:
+            lost.add([f"{node}-beside"], "core/b")
+            return super().__contains__(node)
+
+    loss = lost.explain("gpu.example.com", Losing(("node-2",)))
+    assert loss == "driver gpu.example.com is lost: no ResourceSlices for node-2 since core/a"

@@ -27,10 +27,7 @@ def test_what_comes_too_early_fails_and_what_comes_in_time_does_not() -> None:
 @pytest.mark.parametrize(
     ("rest", "said"),
     [
-        (
-            "- expect: [{none: {kind: Pod}, notBefore: 1s, since: frist}]\n",
-            "did you mean first",
-        ),
+        ("- expect: [{none: {kind: Pod}, notBefore: 1s, since: frist}]\n", "did you mean first"),
         ("- expect: [{none: {kind: Pod}, notBefore: 1s}]\n", "goes with since"),
         ("- expect: [{none: {kind: Pod}, since: first}]\n", "goes with since"),
         (

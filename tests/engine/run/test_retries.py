@@ -16,7 +16,7 @@ from rich.console import Console
 from conformance.certify.contradictions import find_contradictions
 from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.engine.run import steps
-from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.ending import Divergence
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.report.allure import AllureResults

@@ -6,19 +6,16 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.objects.ledger import Ledger
-from conformance.engine.run.context import Context
 from conformance.engine.run.scenario_run import run_scenario
 from conformance.engine.run.verbs import ADMISSION_SECONDS
 from conformance.results.events.dispatch import Event
 from conformance.results.events.scenario import Diagnostics, Outcome, ScenarioFinished
 from conformance.scenario.base import PodSelector
-from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
 from kube.base.errors import TargetError
 from kube.errors import ApiError
 from kube.values import Obj
-from tests.engine.miniature import Miniature, pod, refusing, scenario, setup
+from tests.engine.miniature import Miniature, attempt_in, pod, refusing, scenario, setup
 
 SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}
 PENDING = {"expect": [{"pod": "pending", "scheduled": True, "eventually": "5s"}]}
@@ -70,14 +67,8 @@ def test_a_failed_pod_that_its_job_replaced_does_not_count() -> None:
     scope = target.scope("ns")
     for name, phase in (("j-a", "Failed"), ("j-b", "Succeeded")):
         scope.create({**pod(name, labels=labels, namespace="ns"), "status": {"phase": phase}})
-    context = Context(
-        scenario=scenario(SCHEDULED).scenario,
-        scope=scope,
-        ledger=Ledger(scope, {}),
-        variables=Variables(None, "0badcafe", "image"),
-        profile=None,
-    )
-    assert [one["metadata"]["name"] for one in context.find_pods(PodSelector(job="j"))] == ["j-b"]
+    pods = attempt_in(scope, scenario(SCHEDULED), target).find_pods(PodSelector(job="j"))
+    assert [one["metadata"]["name"] for one in pods] == ["j-b"]
 
 
 def test_the_first_expectation_that_never_holds_fails_with_what_was_found() -> None:

@@ -104,7 +104,7 @@ def test_what_was_made_unhealthy_is_healthy_at_the_end(
             original(device, health)
             seen.append({device} if health == "Unhealthy" else set())
 
-        replace_method(kubelet.driver, "set_health", set_health)
+        replace_method(kubelet.driver.set_health, set_health)
         finished = ran(target, given(*steps))
         assert finished.outcome is outcome, finished.message
         assert len(seen) == 2
@@ -123,7 +123,7 @@ def test_a_device_that_does_not_get_healthy_is_an_error(
             if health != "Healthy":
                 original(device, health)
 
-        replace_method(kubelet.driver, "set_health", set_health)
+        replace_method(kubelet.driver.set_health, set_health)
         finished = ran(target, given(UNHEALTHY))
     assert finished.outcome is Outcome.ERROR
     assert "not offered as before 20 s after it was made healthy" in finished.message

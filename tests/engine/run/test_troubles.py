@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.objects.ledger import Ledger
-from conformance.engine.run.awaiting import Divergence, await_expectation
-from conformance.engine.run.context import Context
+from conformance.engine.run.awaiting import await_expectation
+from conformance.engine.run.ending import Divergence
 from conformance.engine.run.refusals import ANNOTATION, CERTAIN_SECONDS, CERTAIN_TIMES
-from conformance.scenario.driver.variables import Variables
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
@@ -20,7 +18,7 @@ from kube.values import Obj, Query
 from kubesim.nodes import kubelet
 from kubesim.nodes.dra_manager import DRAManager, NotPreparedError
 from kubesim.nodes.driver import DriverError
-from tests.engine.miniature import scenario
+from tests.engine.miniature import attempt_in, scenario
 from tests.kubesim import kit
 from tests.kubesim.conftest import new_scope
 
@@ -48,14 +46,13 @@ def make(scope: ReferenceScope) -> None:
     scope.create(kit.pod("p", claims={"g": "c"}))
 
 
-def wait_for(scope: ReferenceScope, expectation: Obj) -> str:
+def wait_for(target: ReferenceTarget, scope: ReferenceScope, expectation: Obj) -> str:
     """What is said when it does not come to hold."""
-    loaded = scenario({"expect": [expectation]}).scenario
-    [step] = loaded.spec.steps
-    variables = Variables(None, "0badcafe", "image")
-    context = Context(loaded, scope, Ledger(scope, {}), variables, None)
+    loaded = scenario({"expect": [expectation]})
+    [step] = loaded.scenario.spec.steps
+    attempt = attempt_in(scope, loaded, target)
     with pytest.raises(Divergence) as caught:
-        await_expectation((step.expect or ())[0], context)
+        await_expectation((step.expect or ())[0], attempt)
     return str(caught.value)
 
 
@@ -82,7 +79,7 @@ def test_a_pod_whose_claim_the_driver_goes_on_to_refuse_is_given_up(
     said = refuse(monkeypatch, lambda _: "no luck")
     make(scope)
     start = target.now()
-    message = wait_for(scope, RUNNING)
+    message = wait_for(target, scope, RUNNING)
     assert len(said) == CERTAIN_TIMES
     assert 25 <= target.now() - start < 100
     assert "expected pod p in phase Running within 180 s; found pod p: phase Pending" in message
@@ -97,7 +94,7 @@ def test_a_kubelet_that_asks_often_is_believed_no_sooner(
     said = refuse(monkeypatch, lambda _: "no luck")
     make(scope)
     start = target.now()
-    assert "that is the driver's answer" in wait_for(scope, RUNNING)
+    assert "that is the driver's answer" in wait_for(target, scope, RUNNING)
     assert len(said) > CERTAIN_TIMES
     assert target.now() - start == CERTAIN_SECONDS
 
@@ -111,7 +108,7 @@ def test_a_job_whose_pods_claim_is_refused_is_given_up(
     pod["metadata"]["labels"] = {"batch.kubernetes.io/job-name": "j"}
     scope.create(pod)
     devices = {"pods": {"job": "j"}, "containers": ["ctr0"], "count": 1}
-    assert "that is the driver's answer" in wait_for(scope, {"devices": devices})
+    assert "that is the driver's answer" in wait_for(target, scope, {"devices": devices})
 
 
 def test_a_driver_that_stays_unregistered_is_given_up(
@@ -125,7 +122,7 @@ def test_a_driver_that_stays_unregistered_is_given_up(
     monkeypatch.setattr(DRAManager, "_find_registered_driver", away)
     make(scope)
     start = target.now()
-    message = wait_for(scope, RUNNING)
+    message = wait_for(target, scope, RUNNING)
     assert 30 <= target.now() - start < 180
     assert "has no driver of that name: its log" in message
     assert "whether d.example.com registers there" in message
@@ -135,14 +132,14 @@ def test_a_driver_that_stays_unregistered_is_given_up(
     "said", ["skipped 1 ResourceClaims", "returned result for unknown claim UID u"]
 )
 def test_an_answer_that_is_none_is_the_drivers_too(
-    scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch, said: str
+    target: ReferenceTarget, scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     def answer(_manager: DRAManager, _driver: object, _claim: Obj) -> None:
         raise NotPreparedError(f"NodePrepareResources {said}")
 
     monkeypatch.setattr(DRAManager, "_prepare", answer)
     make(scope)
-    assert "that is the driver's answer" in wait_for(scope, RUNNING)
+    assert "that is the driver's answer" in wait_for(target, scope, RUNNING)
 
 
 def test_a_driver_that_says_something_new_each_time_is_waited_for(
@@ -152,7 +149,7 @@ def test_a_driver_that_says_something_new_each_time_is_waited_for(
     refuse(monkeypatch, lambda number: f"{number} of 9 nodes")
     make(scope)
     start = target.now()
-    message = wait_for(scope, RUNNING)
+    message = wait_for(target, scope, RUNNING)
     assert target.now() - start == 180
     assert "that is the driver's answer" not in message
     assert "1 of 9 nodes" in message
@@ -165,21 +162,23 @@ def test_a_refusal_of_another_pod_ends_no_wait(
     scope.create(kit.claim("c"))
     scope.create(kit.pod("other", claims={"g": "c"}))
     start = target.now()
-    message = wait_for(scope, RUNNING)
+    message = wait_for(target, scope, RUNNING)
     assert target.now() - start == 180
     assert "no pod p; pod other: FailedPrepareDynamicResources" in message
     assert ANNOTATION not in kit.get(scope, kit.pod_ref("other"))["metadata"].get("annotations", {})
 
 
-def test_a_pod_that_no_node_has_a_device_for_is_explained_once(scope: ReferenceScope) -> None:
+def test_a_pod_that_no_node_has_a_device_for_is_explained_once(
+    target: ReferenceTarget, scope: ReferenceScope
+) -> None:
     scope.create(kit.claim("c", kit.request(count=30)))
     scope.create(kit.pod("p", claims={"g": "c"}))
-    message = wait_for(scope, {**RUNNING, "eventually": "20s"})
+    message = wait_for(target, scope, {**RUNNING, "eventually": "20s"})
     assert message.count("cannot allocate all claims") == 1
 
 
 def test_who_may_not_read_events_is_told_what_the_pod_says(
-    scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+    target: ReferenceTarget, scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = ReferenceScope.find
 
@@ -191,4 +190,7 @@ def test_who_may_not_read_events_is_told_what_the_pod_says(
     monkeypatch.setattr(ReferenceScope, "find", forbidden)
     refuse(monkeypatch, lambda _: "no luck")
     make(scope)
-    assert "no luck" in wait_for(scope, {**RUNNING, "eventually": "20s"})
+    # No kubelet says more in a pod's status.
+    assert wait_for(target, scope, {**RUNNING, "eventually": "20s"}).endswith(
+        "phase Pending (ctr0 waiting: ContainerCreating)"
+    )

@@ -23,11 +23,12 @@ def nodes(**devices: int) -> Capabilities:
         frozenset({"allocation", "node"}),
         driver=PROFILE.driver,
         nodes=tuple(devices),
-        abilities=frozenset({"fault:driver", "fault:etcd", Ability.DISTINCT_DEVICES}),
+        abilities=frozenset({"fault:driver", "fault:etcd"}),
         free=FreeDevices(
             total=sum(devices.values()),
             by_node=devices,
             last_by_node={"a": OneDevice("gpu-3", "true")},
+            abilities=frozenset({Ability.DISTINCT_DEVICES}),
         ),
         concurrent=True,
     )

@@ -114,11 +114,9 @@ def test_nobody_waits_while_all_it_needs_is_free(
         running.append(begun)
     reserved = any(one.home is Home.RESERVED for one in [*waiting, *(r.scenario for r in running)])
     for item in waiting:
-        mine = {
-            Home.RESERVED: pools.reserved,
-            Home.COMMON: (pools.common,),
-            Home.WHOLE: (),
-        }[item.home]
+        mine = {Home.RESERVED: pools.reserved, Home.COMMON: (pools.common,), Home.WHOLE: ()}[
+            item.home
+        ]
         for pool in mine if reserved else (pools.whole,):
             assert not may_begin(item.needs, pool, running)
 

@@ -80,19 +80,21 @@ def test_a_pool_has_its_own_devices_and_no_others() -> None:
     assert pools.common.capabilities.free.last_by_node == {"a": ("gpu-3", "true", False)}
     assert own.capabilities.free.by_node == {"b": 4}
     assert own.capabilities.free.other_by_node == {"b": 2}
-    assert Ability.DISTINCT_DEVICES not in own.capabilities.abilities  # none of its own can be told
+    assert (
+        Ability.DISTINCT_DEVICES not in own.capabilities.free.abilities
+    )  # none of its own can be told
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_reserved_node_has_its_own_device_that_can_be_asked_for_alone(shared: bool) -> None:
     two = nodes(a=4, b=4)
     both = {"a": OneDevice("gpu-3", "a", True), "b": OneDevice("gpu-7", "b", shared)}
-    abilities = two.abilities | {Ability.SHARED_DEVICES}
-    free = replace(two.free, last_by_node=both)
-    [own] = NodePools.of(replace(two, free=free, abilities=abilities)).reserved
+    abilities = two.free.abilities | {Ability.SHARED_DEVICES}
+    free = replace(two.free, last_by_node=both, abilities=abilities)
+    [own] = NodePools.of(replace(two, free=free)).reserved
     assert own.capabilities.free.last_by_node == {"b": ("gpu-7", "b", shared)}
-    assert Ability.DISTINCT_DEVICES in own.capabilities.abilities
-    assert (Ability.SHARED_DEVICES in own.capabilities.abilities) is shared
+    assert Ability.DISTINCT_DEVICES in own.capabilities.free.abilities
+    assert (Ability.SHARED_DEVICES in own.capabilities.free.abilities) is shared
 
 
 SLICES = {"expect": [{"objects": {"kind": "ResourceSlice"}, "cel": "objects.size() > 0"}]}

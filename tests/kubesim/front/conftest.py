@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,13 @@ class Client:
 def front(tmp_path: Path) -> Iterator[Front]:
     options = ReferenceOptions(devices=NoDriver("none"), start=seconds_since_epoch())
     with ReferenceTarget(options) as target:
-        made = Front(real_time(target), tmp_path, "test", {"its-token": ACCOUNT})
+        backend = real_time(target)
+        made = Front(backend, tmp_path, "test", {"its-token": ACCOUNT})
+        running = threading.Thread(target=backend.run)
+        running.start()
         yield made
         made.close()
+        running.join()
 
 
 @pytest.fixture

@@ -1,26 +1,33 @@
-"""client-go and kubectl, built from their modules, against a served reference."""
+"""Unmodified clients of others against ``python -m kubesim serve``: ci/clients has their programs.
+
+Go's are built from their pinned modules, Python's are of PyPI, each release in a folder of its own
+below build/clients. docs/clusters.md says what works.
+"""
 
 from __future__ import annotations
 
-import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from conformance import probe
+from kube.base.locks import file_lock
 from localkube.gocommand import COMPILE, find_go, make_environment
-from tests.kubesim.front.served import served
 from tests.programs import ended
 
-pytestmark = [pytest.mark.needs_go, pytest.mark.slow, pytest.mark.everything]
+pytestmark = [pytest.mark.needs_clients, pytest.mark.slow, pytest.mark.everything]
 
-MODULE = Path("ci/api-client")
-VERSION = "k8s.io/component-base/version.gitVersion=v1.37.1"
-SEEN = """\
+CI_CLIENTS = Path("ci/clients")
+OBJECTS = CI_CLIENTS / "objects.yaml"
+PACKAGES = Path("build/clients").absolute()
+KUBERNETES = "1.37.1"
+
+GO_CLIENT_LINES = """\
 version v1.37.1
-informers synced: 1 slices
+informers synced: 0 slices
 created with count 1
 created again: already exists true
 created with a wrong name: invalid true
@@ -36,31 +43,39 @@ left: 0
 get of none: not found true
 informer: added 6, updated true, deleted 6
 """
-OBJECTS = f"""
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {{name: gpu}}
-spec:
-  selectors: [{{cel: {{expression: "device.driver == 'gpu.nvidia.com'"}}}}]
----
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {{name: one-gpu}}
-spec:
-  spec:
-    devices:
-      requests: [{{name: gpu, exactly: {{deviceClassName: gpu}}}}]
----
-apiVersion: v1
-kind: Pod
-metadata: {{name: pod, labels: {{step: "one"}}}}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - {{name: main, image: "probe:1", command: {json.dumps(list(probe.HOLD))},
-     resources: {{claims: [{{name: gpu}}]}}}}
-  resourceClaims: [{{name: gpu, resourceClaimTemplateName: one-gpu}}]
+PYTHON_CLIENT_LINES = """\
+version v1.37.1
+again: Conflict Conflict Conflict Conflict
+watch: the device of gpu is gpu-0
+server-side apply: {'applied': 'yes'}
+replace of an old version: 409 Conflict
+slices: ['gpu-0']
+slices left: 0
 """
+KR8S_LINES = """\
+version v1.37.1
+node: node-1
+device: gpu-0
+watch: True
+by label: ['pod']
+left: 0
+"""
+KOPF_LINES = """\
+created gpu
+allocated gpu: gpu-0
+label and finalizer: yes kopf.zalando.org/KopfFinalizerMarker
+deleted gpu
+event: ['Allocated']
+ended
+"""
+PYTHON_PROGRAMS = [
+    *(
+        (f"kubernetes=={version}", "kubernetes_client.py", PYTHON_CLIENT_LINES)
+        for version in ("34.1.0", "35.0.0", "36.0.3", "37.0.2")
+    ),
+    ("kr8s==0.20.15", "kr8s_client.py", KR8S_LINES),
+    ("kopf==1.45.2 kr8s==0.20.15", "kopf_operator.py", KOPF_LINES),
+]
 
 Kubectl = Callable[..., str]
 
@@ -68,68 +83,129 @@ Kubectl = Callable[..., str]
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("programs")
-    subprocess.run(
-        [find_go(), "build", *COMPILE, f"-ldflags=-X {VERSION}", "-o", output, ".", "./kubectl"],
-        cwd=MODULE,
-        env=make_environment(),
-        check=True,
-    )
+    version = f"k8s.io/component-base/version.gitVersion=v{KUBERNETES}"
+    for command in (
+        ("build", f"-ldflags=-X {version}", "-o", output, "./client-go", "./kubectl"),
+        ("test", "-c", "-o", output / "envtest", "./envtest"),
+    ):
+        subprocess.run(
+            [find_go(), command[0], *COMPILE, *command[1:]],
+            cwd=CI_CLIENTS / "go",
+            env=make_environment(),
+            check=True,
+        )
     return output
 
 
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with served(tmp_path_factory.mktemp("state")) as reference:
-        yield reference.kubeconfig
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Iterator[Path]:
+    with subprocess.Popen(
+        (sys.executable, "-m", "kubesim", "serve", "--kubernetes", KUBERNETES),
+        env=os.environ | {"XDG_STATE_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield Path(server.stdout.readline().removeprefix("export KUBECONFIG=").strip())
+        finally:
+            server.terminate()
 
 
 @pytest.fixture
 def kubectl(programs: Path, kubeconfig: Path) -> Kubectl:
-    def run(*arguments: str, stdin: str = "", code: int = 0) -> str:
-        done = ended(
-            [programs / "kubectl", "--kubeconfig", kubeconfig, *arguments], input=stdin, timeout=120
-        )
+    def run(*arguments: str, code: int = 0) -> str:
+        done = ended([programs / "kubectl", "--kubeconfig", kubeconfig, *arguments], timeout=120)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
     return run
 
 
+def install_packages(requirements: str) -> Path:
+    """Return a folder with packages of PyPI and what they need, apart from this environment's."""
+    folder = PACKAGES / requirements.replace(" ", ",")
+    PACKAGES.mkdir(parents=True, exist_ok=True)
+    with file_lock(PACKAGES / f".{folder.name}.lock"):
+        if not (folder / ".ready").exists():
+            pip = (
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--upgrade",
+                "--no-warn-conflicts",
+            )
+            subprocess.run([*pip, "--target", folder, *requirements.split()], check=True)
+            (folder / ".ready").touch()
+    return folder
+
+
+@pytest.mark.parametrize(("requirements", "program", "lines"), PYTHON_PROGRAMS)
+def test_python_clients(kubeconfig: Path, requirements: str, program: str, lines: str) -> None:
+    environment = {"PYTHONPATH": str(install_packages(requirements)), "KUBECONFIG": str(kubeconfig)}
+    done = ended(
+        [sys.executable, CI_CLIENTS / "python" / program, OBJECTS],
+        env=os.environ | environment,
+        timeout=120,
+    )
+    assert (done.stdout, done.returncode) == (lines, 0), done.stderr
+
+
 def test_client_go_sees_what_a_real_server_shows(programs: Path, kubeconfig: Path) -> None:
     """Informers, conflicts, apply, watches, pages, deletions: as JSON and as protobuf."""
-    done = ended([programs / "api-client", kubeconfig, "kube-system"], timeout=120)
+    done = ended([programs / "client-go", kubeconfig, "kube-system"], timeout=120)
     expected = "".join(
-        f"{SEEN}done with {kind}\n"
+        f"{GO_CLIENT_LINES}done with {kind}\n"
         for kind in ("application/json", "application/vnd.kubernetes.protobuf")
     )
     assert (done.stdout, done.stderr) == (expected, "")
 
 
-def test_kubectl_applies_watches_describes_and_deletes(kubectl: Kubectl) -> None:
-    assert "pod/pod created" in kubectl("apply", "-f", "-", stdin=OBJECTS)
-    assert "condition met" in kubectl("wait", "--for=condition=Ready", "pod/pod", "--timeout=60s")
-    changed = OBJECTS.replace('"one"', '"two"')
-    assert "pod/pod configured" in kubectl("apply", "-f", "-", stdin=changed)
-    assert "pod/pod unchanged" in kubectl("apply", "-f", "-", stdin=changed)
-    more = ("apply", "--server-side", "--force-conflicts", "-f", "-")
-    assert "pod/pod serverside-applied" in kubectl(*more, stdin=changed)
+def test_a_controller_is_tested_by_envtest(programs: Path, kubeconfig: Path) -> None:
+    environment = os.environ | {"KUBECONFIG": str(kubeconfig)}
+    done = ended([programs / "envtest"], env=environment, timeout=120)
+    assert (done.stdout, done.returncode) == ("PASS\n", 0), done.stderr
+
+
+def test_kubectl_applies_watches_describes_and_deletes(kubectl: Kubectl, tmp_path: Path) -> None:
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(OBJECTS.read_text().replace('"one"', '"two"'))
+    assert "pod/pod created" in kubectl("apply", "-f", str(OBJECTS))
+    assert "condition met" in kubectl("wait", "--for=condition=PodScheduled", "pod/pod")
+    assert "pod/pod configured" in kubectl("apply", "-f", str(changed))
+    assert "pod/pod unchanged" in kubectl("apply", "-f", str(changed))
+    server_side = ("apply", "--server-side", "--force-conflicts", "-f", str(changed))
+    assert "pod/pod serverside-applied" in kubectl(*server_side)
     assert kubectl("get", "po", "-l", "step in (two)", "-o", "name") == "pod/pod\n"
-    assert "gpu.nvidia.com" in kubectl("describe", "resourceclaims")
+    assert "gpu.example.com" in kubectl("describe", "resourceclaims")
     [titles, *claims] = kubectl("get", "resourceclaims").splitlines()
     assert titles.split() == ["NAME", "STATE", "AGE"]
-    assert [one.split()[1] for one in claims] == ["allocated,reserved"]
+    assert [row.split()[1] for row in claims] == ["allocated,reserved"]
     assert kubectl("get", "resourceslices").split()[:5] == ["NAME", "NODE", "DRIVER", "POOL", "AGE"]
     assert "Scheduled" in kubectl("describe", "pod", "pod")
-    assert "Ready" in kubectl("describe", "node", "reference-node-0")
+    assert "Ready" in kubectl("describe", "node", "node-1")
+    patch = '{"metadata": {"annotations": {"example.com/patched": "yes"}}}'
+    for kind in ("strategic", "merge"):
+        assert "pod/pod patched" in kubectl("patch", "pod", "pod", f"--type={kind}", "-p", patch)
+        patch = patch.replace("yes", "again")
+    json_patch = '[{"op": "remove", "path": "/metadata/annotations/example.com~1patched"}]'
+    assert "pod/pod patched" in kubectl("patch", "pod", "pod", "--type=json", "-p", json_patch)
+    assert "labeled" in kubectl("label", "resourceclaim", "gpu", "team=a")
+    assert "annotated" in kubectl("annotate", "deviceclass", "gpu", "note=b")
+    assert "(dry run)" in kubectl("delete", "-f", str(OBJECTS), "--dry-run=client")
     assert 'pod "pod" deleted' in kubectl("delete", "pod", "pod", "--timeout=60s")
     assert "NotFound" in kubectl("get", "pod", "pod", code=1)
+    assert "deleted" in kubectl("delete", "resourceslices", "--all")
 
 
-def test_kubectl_finds_kinds_and_refuses_unknown_fields(kubectl: Kubectl) -> None:
-    assert "Server Version: v1.37.1" in kubectl("version")
+def test_kubectl_finds_kinds_and_refuses_unknown_fields(kubectl: Kubectl, tmp_path: Path) -> None:
+    assert f"Server Version: v{KUBERNETES}" in kubectl("version")
     names = kubectl("api-resources", "-o", "name").split()
     assert {"pods", "deployments.apps", "resourceclaims.resource.k8s.io"} <= set(names)
-    wrong = OBJECTS.partition("---")[0].replace("name: gpu", "name: other") + "spce: {}"
-    assert 'unknown field "spce"' in kubectl("apply", "-f", "-", stdin=wrong, code=1)
-    assert "other created" in kubectl("apply", "--validate=false", "-f", "-", stdin=wrong)
-    assert "deleted" in kubectl("delete", "deviceclass", "other", "--timeout=60s")
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(OBJECTS.read_text().split("---")[1] + "spce: {}")
+    assert 'unknown field "spce"' in kubectl("apply", "-f", str(wrong), code=1)
+    assert "gpu created" in kubectl("apply", "--validate=false", "-f", str(wrong))
+    assert "deleted" in kubectl("delete", "deviceclass", "gpu", "--timeout=60s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import time
@@ -12,8 +13,9 @@ import pytest
 
 from conformance.targets.reference.serving import ServedReference
 from kube.base.errors import UsageError
+from kube.base.strictjson import BoundsError, check_bounds
 from kubesim.front.server import Connection, Front
-from tests.kubesim.front.conftest import CLAIMS, Client
+from tests.kubesim.front.conftest import CLAIMS, Client, claim
 
 
 def connect(front: Front, first: bytes) -> ssl.SSLSocket:
@@ -95,6 +97,81 @@ def test_a_body_must_come_in_time(
     head = f"POST {CLAIMS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n"
     with connect(front, head.encode() + length + b"\r\n\r\n") as slow:
         assert slow.recv(1000).startswith(b"HTTP/1.1 504")
+
+
+def read_answer(connection: ssl.SSLSocket) -> tuple[bytes, bytes]:
+    """The status line and the body of an answer after which the server ends the connection."""
+    answer = b""
+    with suppress(ConnectionError, ssl.SSLError):
+        while part := connection.recv(65536):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.splitlines()[0], body
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "text"),
+    [
+        (b"\x16\x03\x01 hello\r\n\r\n", b"400", b"400 Bad Request"),
+        (b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", b"400", b"400 Bad Request"),
+        (b"Transfer-Encoding: gzip\r\n\r\n{}", b"501", b"Unsupported transfer encoding"),
+        (b"X: " + b"x" * 100_000, b"431", b"431 Request Header Fields Too Large"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"401", b"Unauthorized"),  # HTTP/2 unasked
+    ],
+    ids=["no HTTP", "two lengths", "unknown encoding", "long header", "HTTP/2"],
+)
+def test_what_is_no_request_is_refused_as_a_real_server_does(
+    front: Front, client: Client, request_bytes: bytes, status: bytes, text: bytes
+) -> None:
+    """Seen with kube-apiserver 1.37.1; it takes longer headers."""
+    head = f"POST {CLAIMS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n"
+    is_header = request_bytes[:1].isalpha() and not request_bytes.startswith(b"PRI")
+    with connect(front, (head.encode() if is_header else b"") + request_bytes) as hostile:
+        line, body = read_answer(hostile)
+    assert line.split()[1] == status
+    assert text in body
+    assert client.send("GET", "/version").status == 200
+
+
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["length", "chunks"])
+def test_a_huge_body_is_refused_before_it_is_there(
+    front: Front, client: Client, is_chunked: bool
+) -> None:
+    head = f"POST {CLAIMS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n"
+    head += "Content-Type: application/json\r\nConnection: close\r\n"
+    head += (
+        "Transfer-Encoding: chunked\r\n\r\n" if is_chunked else "Content-Length: 104857600\r\n\r\n"
+    )
+    part = b"x" * (1 << 20)
+    with connect(front, head.encode()) as hostile:
+        sent_parts = 0
+        with suppress(OSError):
+            while sent_parts < 100:
+                hostile.sendall(b"100000\r\n%b\r\n" % part if is_chunked else part)
+                sent_parts += 1
+        line, body = read_answer(hostile)
+    assert sent_parts < 50
+    assert line.split()[1] == b"413"
+    assert b"Request entity too large: limit is 3145728" in body
+
+
+def test_half_a_request_changes_nothing(front: Front, client: Client) -> None:
+    body = json.dumps(claim("half")).encode()
+    head = f"POST {CLAIMS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body) + 1}\r\n\r\n"
+    connect(front, head.encode() + body).close()
+    assert client.send("POST", CLAIMS, claim("whole")).status == 201
+    assert [item["metadata"]["name"] for item in client.send("GET", CLAIMS).json()["items"]] == [
+        "whole"
+    ]
+
+
+def test_a_deep_body_is_refused_at_once() -> None:
+    deep = b"[" * 1_000_000 + b"]" * 1_000_000
+    begin = time.thread_time()
+    with pytest.raises(BoundsError, match="nested deeper"):
+        check_bounds(deep)
+    assert time.thread_time() - begin < 0.3  # other clients wait meanwhile; it was a second
 
 
 @pytest.mark.parametrize("kind", ["link", "all may write", "file"])

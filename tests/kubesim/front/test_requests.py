@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -225,6 +226,20 @@ def test_who_has_another_certificate_authority_does_not_connect(
 
     with pytest.raises(urllib3.exceptions.SSLError):
         urllib3.PoolManager().request("GET", f"{client.server}/api", retries=False)
+
+
+def test_the_version_has_what_typed_clients_want(client: Client) -> None:
+    version = client.send("GET", "/version/").json()
+    assert version["gitVersion"] == f"v{version['major']}.{version['minor']}.1"
+    texts = ("gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform")
+    assert all(isinstance(version[field], str) for field in texts)
+
+
+def test_answers_do_not_wait_for_acknowledgements(front: Front, client: Client) -> None:
+    client.send("GET", "/version")
+    [connection] = front.connections
+    connected = connection.transport.get_extra_info("socket")
+    assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_discovery_has_every_kind_once(client: Client) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kube.errors import ApiError
 from kubesim.clock import VirtualClock
-from kubesim.front.backend import History
+from kubesim.front.backend import FellBehindError, History
 from kubesim.front.server import Front
 from kubesim.store import Identity, Store
 from tests.kubesim.front.conftest import CLAIMS, Client, claim
@@ -33,6 +33,18 @@ def test_a_watch_replays_what_was_since_a_version(client: Client) -> None:
     events = client.stream(f"{CLAIMS}?watch=true&resourceVersion={version}")
     found = [next(events) for _ in range(2)]
     assert [(kind, _name(obj)) for kind, obj in found] == [("ADDED", "two"), ("DELETED", "one")]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "type_of_first"),
+    [("watch", "ADDED"), ("watch=True", "ADDED"), ("watch=0", None), ("watch=False", None)],
+)
+def test_a_flag_is_read_as_go_reads_it(
+    client: Client, parameter: str, type_of_first: str | None
+) -> None:
+    client.send("POST", CLAIMS, claim("one"))
+    answer = client.send("GET", f"{CLAIMS}?{parameter}&timeoutSeconds=0").json()
+    assert answer.get("type") == type_of_first
 
 
 def test_what_leaves_the_selection_is_deleted_for_the_watch(client: Client) -> None:
@@ -68,8 +80,8 @@ def test_a_watch_ends_in_order_when_the_server_does(front: Front, client: Client
 
 def test_a_version_that_is_forgotten_is_gone(front: Front, client: Client) -> None:
     history = front.backend.history
-    history._events = type(history._events)(history._events, maxlen=1)
-    for name in "abc":
+    history._capacity = 1
+    for name in "abcd":
         version = client.send("POST", CLAIMS, claim(name)).json()["metadata"]["resourceVersion"]
     [(kind, status)] = client.stream(f"{CLAIMS}?watch=1&resourceVersion=1&timeoutSeconds=0")
     assert (kind, status["code"], status["reason"]) == ("ERROR", 410, "Expired")
@@ -82,10 +94,14 @@ def test_history_keeps_the_newest_events() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace"}
     stored = [store.add({**namespace, "metadata": {"name": name}}) for name in "abc"]
     versions = [int(one["metadata"]["resourceVersion"]) for one in stored]
-    assert [event.revision for event in history.events_since(versions[0])] == versions[1:]
-    with pytest.raises(ApiError, match=r"too old resource version: 0 \(1\)") as refused:
-        history.events_since(0)
+    start = history.find_position(0)
+    assert [event.revision for event in history.read_events(start)] == versions
+    stored += [store.add({**namespace, "metadata": {"name": name}}) for name in "de"]
+    with pytest.raises(FellBehindError):
+        history.read_events(start)
+    with pytest.raises(ApiError, match=r"too old resource version: 0 \(2\)") as refused:
+        history.find_position(0)
     assert refused.value.code == 410
     store.remove(stored[0])
-    [event] = history.events_since(versions[-1])
+    [event] = history.read_events(history.find_position(store.revision - 1))
     assert (event.type, event.old) == ("DELETED", stored[0])

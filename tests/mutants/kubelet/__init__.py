@@ -1,0 +1,1 @@
+"""Defects of a kubelet."""

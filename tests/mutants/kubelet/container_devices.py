@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kube.cdi.reading import ContainerEdits
+from kube.cdi.edits import ContainerEdits
 from kube.cdi.spec import DeviceNode
 from kube.values import Obj
 from kubesim.nodes.dra_manager import DRAManager
 from kubesim.nodes.driver import PreparedDevice
 from kubesim.store import uid_of
 from kubesim.world import World
-from tests.mutants.nodes import Ids, gives_containers
+from tests.mutants.kubelet.pods import Ids, gives_containers
 from tests.mutants.replacing import Defects, instead, replace
 
 
@@ -42,7 +42,7 @@ def no_mappings_of_init_containers(
     return original(pod, container)
 
 
-@instead("managers.devices_of")
+@instead(DRAManager.devices_of)
 def first_id_of_a_device(
     manager: DRAManager, _original: object, claim_uid: str, request: str = ""
 ) -> Iterator[str]:
@@ -136,7 +136,18 @@ def adds_what_is_asked_by_name(world: World) -> None:
                 return found
             return ContainerEdits(found.env, (*found.device_nodes, *nodes), found.mounts)
 
-        replace(kubelet.dra_manager, "resolve_edits", edits)
+        replace(kubelet.dra_manager.resolve_edits, edits)
+
+
+@instead(DRAManager.devices_of)
+def _names_that_begin_so(
+    manager: DRAManager, _: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
+) -> Iterator[str]:
+    """A container gets the devices of all requests whose names begin as that which it names."""
+    for found in manager.prepared[claim_uid].devices.values():
+        for device in found:
+            if any(name.startswith(request) for name in device.request_names or [request]):
+                yield from device.cdi_device_ids
 
 
 DEFECTS: Defects = {
@@ -149,4 +160,5 @@ DEFECTS: Defects = {
     "init-containers-see-no-extended-devices": gives_containers(no_mappings_of_init_containers),
     "last-request-of-a-claim-only": gives_containers(of_entries(last_of_each_claim)),
     "runtime-gives-what-containers-ask-for": adds_what_is_asked_by_name,
+    "requests-are-found-by-their-beginning": _names_that_begin_so,
 }

@@ -13,8 +13,19 @@ from kubesim.nodes.kubelet import Kubelet
 from kubesim.nodes.podstatus import PodRun
 from kubesim.store import name_of, namespace_of, uid_of
 from kubesim.world import World
-from tests.mutants.disruption import when_started
+from tests.mutants.allocation.inputs import results
 from tests.mutants.replacing import Defects, Mutation, instead, replace
+
+
+def when_started(change: Callable[[Kubelet], None]) -> Mutation:
+    """A kubelet does something wrong when it starts."""
+
+    @instead(Kubelet.start)
+    def mutate(kubelet: Kubelet, original: Callable[[], None]) -> None:
+        change(kubelet)
+        original()
+
+    return mutate
 
 
 def in_kubelets(mutate: Callable[[Kubelet], None]) -> Mutation:
@@ -51,7 +62,7 @@ def prepare_deleted_pods(kubelet: Kubelet) -> None:
 def when_it_has_started(change: Callable[[Kubelet], None]) -> Mutation:
     """It does something wrong after its start, which counts in its metrics."""
 
-    @instead("kubelets.start")
+    @instead(Kubelet.start)
     def mutate(kubelet: Kubelet, original: Callable[[], None]) -> None:
         original()
         change(kubelet)
@@ -59,7 +70,7 @@ def when_it_has_started(change: Callable[[Kubelet], None]) -> Mutation:
     return mutate
 
 
-@instead("managers._entry_for")
+@instead(DRAManager._entry_for)
 def takes_namesakes(
     manager: DRAManager, original: Callable[[Obj, Obj], Prepared], claim: Obj, pod: Obj
 ) -> Prepared:
@@ -73,7 +84,7 @@ def takes_namesakes(
     return original(claim, pod)
 
 
-@instead("managers._release_claims")
+@instead(DRAManager._release_claims)
 def drops_extended_claims(
     manager: DRAManager, original: Callable[[str], None], pod_uid: str
 ) -> None:
@@ -98,10 +109,10 @@ def keeps_ended_pods(kubelet: Kubelet) -> None:
             run.released = False
         return original(run)
 
-    replace(kubelet, "_release", release)
+    replace(kubelet._release, release)
 
 
-@instead("kubelets._report")
+@instead(Kubelet._report)
 def ends_pods_first(kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun) -> None:
     """A pod has ended when its containers have, though its claims could not be unprepared."""
     released = run.released
@@ -126,8 +137,8 @@ def adds_to_former_devices(manager: DRAManager) -> None:
     ) -> Iterator[str]:
         yield from [*former[claim_uid], *original(claim_uid, request)]
 
-    replace(manager, "unprepare", unprepare)
-    replace(manager, "devices_of", devices_of)
+    replace(manager.unprepare, unprepare)
+    replace(manager.devices_of, devices_of)
 
 
 def unprepare_now(kubelet: Kubelet, run: PodRun) -> None:
@@ -137,7 +148,7 @@ def unprepare_now(kubelet: Kubelet, run: PodRun) -> None:
         return
 
 
-@instead("kubelets._run_containers")
+@instead(Kubelet._run_containers)
 def unprepares_with_the_first_container(
     kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun
 ) -> None:
@@ -148,7 +159,7 @@ def unprepares_with_the_first_container(
         unprepare_now(kubelet, run)
 
 
-@instead("kubelets._terminate")
+@instead(Kubelet._terminate)
 def unprepares_before_the_end(
     kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun
 ) -> None:
@@ -156,30 +167,86 @@ def unprepares_before_the_end(
     original(run)
 
 
-@instead("kubelets._report")
+@instead(Kubelet._report)
 def ready_before_prepared(_: Kubelet, original: Callable[[PodRun], None], run: PodRun) -> None:
     prepared, run.prepared = run.prepared, True
     original(run)
     run.prepared = prepared
 
 
-@instead("kubelets.wipe_slices")
+@instead(Kubelet.wipe_slices)
 def wipes_all_drivers(_: Kubelet, original: Callable[[], None], _driver: str = "") -> None:
     """With the slices of a driver that is gone go those of all drivers of the node."""
     original()
 
 
-@instead("kubelets.wipe_slices")
+@instead(Kubelet.wipe_slices)
 def wipes_all_nodes(kubelet: Kubelet, _original: object, driver: str = "") -> None:
     for item in kubelet._store.all("ResourceSlice"):
         if item["spec"].get("nodeName") and driver in ("", item["spec"]["driver"]):
             kubelet._api.delete_stored(item)
 
 
-@instead("kubelets.wipe_slices")
+@instead(Kubelet.wipe_slices)
 def keeps_slices_at_start(_: Kubelet, original: Callable[[str], None], driver: str = "") -> None:
     if driver:
         original(driver)
+
+
+def lets_go(
+    change: Callable[[World, DRAManager, Callable[[str], None], str], None],
+) -> Mutation:
+    """The kubelet lets go of the claims of evicted pods in another way."""
+
+    def mutate(world: World) -> None:
+        for kubelet in world.kubelets:
+            manager = kubelet.dra_manager
+
+            def unprepare(
+                original: Callable[[str], None], pod_uid: str, manager: DRAManager = manager
+            ) -> None:
+                pod = world.cluster.store.by_uid(pod_uid)
+                found = ((pod or {}).get("status") or {}).get("conditions") or []
+                if any(one["type"] == "DisruptionTarget" for one in found):
+                    change(world, manager, original, pod_uid)
+                else:
+                    original(pod_uid)
+
+            replace(manager.unprepare, unprepare)
+
+    return mutate
+
+
+def of_the_neighbours(
+    _: World, manager: DRAManager, original: Callable[[str], None], uid: str
+) -> None:
+    original(uid)
+    for claim_uid in manager.prepared:
+        for driver in manager.drivers:
+            driver.unprepare(claim_uid)
+
+
+def of_tainted_devices(
+    world: World, manager: DRAManager, original: Callable[[str], None], uid: str
+) -> None:
+    for claim_uid, prepared in manager.prepared.items():
+        if uid in prepared.pods and not _is_tainted(world, claim_uid):
+            prepared.unprepare = ()
+    original(uid)
+
+
+def _is_tainted(world: World, claim_uid: str) -> bool:
+    claim = world.cluster.store.by_uid(claim_uid)
+    if world.cluster.store.all("DeviceTaintRule"):
+        return True
+    tainted = {
+        (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"])
+        for item in world.cluster.store.all("ResourceSlice")
+        for device in item["spec"].get("devices") or ()
+        if device.get("taints")
+    }
+    allocation = claim["status"].get("allocation") if claim else None
+    return any((r["driver"], r["pool"], r["device"]) in tainted for r in results(allocation or {}))
 
 
 DEFECTS: Defects = {
@@ -199,4 +266,6 @@ DEFECTS: Defects = {
     "kubelet-unprepares-with-the-first-container": unprepares_with_the_first_container,
     "kubelet-wipes-slices-of-all-drivers": wipes_all_drivers,
     "kubelet-wipes-slices-of-all-nodes": wipes_all_nodes,
+    "kubelet-unprepares-neighbours-of-evicted-pods": lets_go(of_the_neighbours),
+    "kubelet-unprepares-tainted-devices-only": lets_go(of_tainted_devices),
 }

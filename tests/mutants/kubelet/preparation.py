@@ -10,14 +10,14 @@ from kubesim.nodes.dra_manager import _PREPARE, _SERVICE, DRAManager, NotPrepare
 from kubesim.nodes.driver import NodeDriver
 from kubesim.store import name_of, uid_of
 from nvml_driver.model.prepared import PreparedDevice
-from tests.mutants.nodes import take_any_reservation
+from tests.mutants.kubelet.pods import take_any_reservation
+from tests.mutants.kubelet.two_drivers import of_each
 from tests.mutants.replacing import Defects, Mutation, instead, replace
-from tests.mutants.two_drivers import of_each
 
 Prepare = Callable[[Obj], None]
 
 
-@instead("managers.prepare")
+@instead(DRAManager.prepare)
 def starts_with_what_is_there(manager: DRAManager, original: Prepare, pod: Obj) -> None:
     """A pod starts as soon as one of its claims is prepared."""
     try:
@@ -43,10 +43,10 @@ def gives_up_refused(manager: DRAManager) -> None:
                 refused.add(uid_of(pod))
             raise
 
-    replace(manager, "prepare", prepare)
+    replace(manager.prepare, prepare)
 
 
-@instead("managers.claims_of")
+@instead(DRAManager.claims_of)
 def claims_of_any_namespace(
     manager: DRAManager, original: Callable[[Obj], Iterator[tuple[str, Obj | None]]], pod: Obj
 ) -> Iterator[tuple[str, Obj | None]]:
@@ -65,13 +65,12 @@ def claims_of_any_namespace(
 def takes_missing_for_unneeded(manager: DRAManager) -> None:
     """A claim that is not made yet counts as one that is not needed."""
     replace(
-        manager,
-        "claims_of",
+        manager.claims_of,
         lambda original, pod: (pair for pair in original(pod) if pair[1] is not None),
     )
 
 
-@instead("managers.prepare")
+@instead(DRAManager.prepare)
 def prepares_for_each_pod(manager: DRAManager, original: Prepare, pod: Obj) -> None:
     for _, claim in manager.claims_of(pod):
         if claim is not None and uid_of(claim) in manager.prepared:
@@ -79,7 +78,7 @@ def prepares_for_each_pod(manager: DRAManager, original: Prepare, pod: Obj) -> N
     original(pod)
 
 
-@instead("managers._prepare")
+@instead(DRAManager._prepare)
 def asks_for_each_claim(
     manager: DRAManager,
     original: Callable[..., list[PreparedDevice]],
@@ -101,7 +100,7 @@ def asks_for_each_claim(
 def skips(kept: Callable[[list[str], str], list[str]]) -> Mutation:
     """Other operations of a device are skipped: by its own list and the operation in question."""
 
-    @instead("managers.list_drivers_to_call")
+    @instead(DRAManager.list_drivers_to_call)
     def mutate(
         _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
     ) -> list[str]:
@@ -115,7 +114,7 @@ def skips(kept: Callable[[list[str], str], list[str]]) -> Mutation:
     return mutate
 
 
-@instead("managers.list_drivers_to_call")
+@instead(DRAManager.list_drivers_to_call)
 def skips_for_one_device(
     _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
 ) -> list[str]:
@@ -141,6 +140,33 @@ def no_star(names: list[str], _operation: str) -> list[str]:
     return [name for name in names if name != "*"]
 
 
+@instead(DRAManager.prepare)
+def stops_at_a_prepared_claim(manager: DRAManager, original: Prepare, pod: Obj) -> None:
+    """What other pods have had prepared ends the preparation, and a new claim has no devices."""
+    uids = [uid_of(claim) for _, claim in manager.claims_of(pod) if claim is not None]
+    of_others = [
+        uid
+        for uid in uids
+        if uid in manager.prepared and manager.prepared[uid].pods - {uid_of(pod)}
+    ]
+    if of_others and not all(uid in manager.prepared for uid in uids):
+        raise NotPreparedError("unable to get claim info")
+    original(pod)
+
+
+@instead(DRAManager.unprepare)
+def unprepares_what_others_use(
+    manager: DRAManager, original: Callable[[str], None], pod_uid: str
+) -> None:
+    """A pod that was refused lets go of the claims that it names as if it had been the last."""
+    pod = manager._cluster.store.by_uid(pod_uid)
+    for _, claim in manager.claims_of(pod) if pod is not None else ():
+        entry = manager.prepared.get(uid_of(claim)) if claim is not None else None
+        if entry is not None and pod_uid not in entry.pods:
+            entry.pods = {pod_uid}
+    original(pod_uid)
+
+
 DEFECTS: Defects = {
     "kubelet-asks-for-each-claim": asks_for_each_claim,
     "kubelet-gives-up-refused-claims": of_each(gives_up_refused),
@@ -151,6 +177,8 @@ DEFECTS: Defects = {
     "kubelet-skips-drivers-for-one-device": skips_for_one_device,
     "kubelet-skips-wildcards-only": skips(only_star),
     "kubelet-starts-with-what-is-prepared": starts_with_what_is_there,
+    "kubelet-stops-at-a-prepared-claim": stops_at_a_prepared_claim,
     "kubelet-takes-missing-claims-for-unneeded": of_each(takes_missing_for_unneeded),
     "kubelet-knows-no-wildcard": skips(no_star),
+    "kubelet-unprepares-for-refused-pods": unprepares_what_others_use,
 }

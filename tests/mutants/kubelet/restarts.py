@@ -11,9 +11,66 @@ from kubesim.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
 from kubesim.nodes.kubelet import Kubelet
 from kubesim.nodes.podstatus import PodRun
 from kubesim.store import name_of, namespace_of, uid_of
+from kubesim.world import World
 from nvml_driver.model.prepared import PreparedDevice
-from tests.mutants.kubelet.lifetimes import in_kubelets
+from tests.mutants.kubelet.lifetimes import in_kubelets, when_started
 from tests.mutants.replacing import Defects, instead, replace
+
+
+def forget_gone_pods(kubelet: Kubelet) -> None:
+    for uid in list(kubelet._pods):
+        if kubelet._store.by_uid(uid) is None:
+            del kubelet._pods[uid]
+
+
+def unprepare_everything(kubelet: Kubelet) -> None:
+    for claim_uid, prepared in kubelet.dra_manager.prepared.items():
+        if kubelet.driver is not None:
+            kubelet.driver.unprepare(claim_uid)
+        prepared.devices = {}
+
+
+def restart_containers(kubelet: Kubelet) -> None:
+    for run in kubelet._pods.values():
+        for current in run.runs.values():
+            current.ends_at = kubelet._cluster.clock.now
+
+
+@instead(Kubelet.wipe_slices)
+def keeps_slices_of_gone_drivers(
+    _: Kubelet, original: Callable[[], None], driver: str = ""
+) -> None:
+    if not driver:
+        original()
+
+
+@instead(Kubelet.stop_driver)
+def wipes_slices_at_once(
+    kubelet: Kubelet, original: Callable[[str], None], role: str = "driver"
+) -> None:
+    original(role)
+    if role == "driver":
+        kubelet.wipe_slices()
+
+
+def gives_up_unregistered_drivers(world: World) -> None:
+    """A pod whose driver is not registered is not prepared later, either."""
+    for kubelet in world.kubelets:
+        given_up: set[str] = set()
+
+        def prepare(
+            original: Callable[[Obj], None], pod: Obj, given_up: set[str] = given_up
+        ) -> None:
+            if uid_of(pod) in given_up:
+                raise NotPreparedError("given up")
+            try:
+                original(pod)
+            except NotPreparedError as error:
+                if "is not registered" in str(error):
+                    given_up.add(uid_of(pod))
+                raise
+
+        replace(kubelet.dra_manager.prepare, prepare)
 
 
 def never_starts_namesakes(kubelet: Kubelet) -> None:
@@ -39,12 +96,12 @@ def never_starts_namesakes(kubelet: Kubelet) -> None:
         forced.clear()
         original()
 
-    replace(kubelet, "_sync_pod", sync_pod)
-    replace(kubelet, "_release", release)
-    replace(kubelet, "start", start)
+    replace(kubelet._sync_pod, sync_pod)
+    replace(kubelet._release, release)
+    replace(kubelet.start, start)
 
 
-@instead("kubelets.start")
+@instead(Kubelet.start)
 def takes_waiting_for_prepared(kubelet: Kubelet, original: Callable[[], None]) -> None:
     """A pod that was on the node before the kubelet started counts as prepared."""
     manager = kubelet.dra_manager
@@ -80,12 +137,12 @@ def forgets_ids_of_driver(kubelet: Kubelet) -> None:
         forgotten.discard((uid_of(claim), driver.name))
         return original(driver, claim)
 
-    replace(kubelet, "start_driver", start_driver)
-    replace(manager, "devices_of", devices_of)
-    replace(manager, "_prepare", prepare)
+    replace(kubelet.start_driver, start_driver)
+    replace(manager.devices_of, devices_of)
+    replace(manager._prepare, prepare)
 
 
-@instead("managers.unprepare")
+@instead(DRAManager.unprepare)
 def drops_claims_of_missing_drivers(
     manager: DRAManager, original: Callable[[str], None], pod_uid: str
 ) -> None:
@@ -111,6 +168,12 @@ def _runs(manager: DRAManager, names: Iterable[str]) -> bool:
 
 
 DEFECTS: Defects = {
+    "kubelet-forgets-gone-pods": when_started(forget_gone_pods),
+    "kubelet-gives-up-unregistered-drivers": gives_up_unregistered_drivers,
+    "kubelet-keeps-slices-of-gone-drivers": keeps_slices_of_gone_drivers,
+    "kubelet-restarts-containers": when_started(restart_containers),
+    "kubelet-unprepares-at-start": when_started(unprepare_everything),
+    "kubelet-wipes-slices-at-once": wipes_slices_at_once,
     "kubelet-drops-claims-of-missing-drivers": drops_claims_of_missing_drivers,
     "kubelet-forgets-devices-of-restarted-drivers": in_kubelets(forgets_ids_of_driver),
     "kubelet-never-starts-namesakes": in_kubelets(never_starts_namesakes),

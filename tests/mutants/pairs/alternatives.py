@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kube.values import Obj
+from kubesim.scheduling.binding import Binder
 from kubesim.store import clone
 from kubesim.world import World
-from tests.mutants.allocator.inputs import reads_claims, requests, results, writes
+from tests.mutants.allocation.inputs import reads_claims, requests, results, writes
 from tests.mutants.replacing import Defects, instead
 
 
-@instead("scheduler.binder.reserve_claim")
+@instead(Binder.reserve_claim)
 def first_ones_tolerations(
     _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
 ) -> Obj:

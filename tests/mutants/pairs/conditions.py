@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kube.values import Obj, User
+from kubesim.apiserver.authorization import Authorizer
+from kubesim.apiserver.server import ApiServer
 from kubesim.controllers.eviction import EvictionController
 from kubesim.controllers.evictor import Eviction, Evictor
 from kubesim.resources import Kind
-from kubesim.scheduling.bindingconditions import Readiness
+from kubesim.scheduling.bindingconditions import BindingConditions, Readiness
+from kubesim.scheduling.listers import Listers
 from kubesim.store import clone, uid_of
 from kubesim.world import World
-from tests.mutants.allocator.inputs import devices, reads, reads_all, results, writes
-from tests.mutants.replacing import Defects, Mutation, instead, part, replace
+from tests.mutants.allocation.inputs import devices, reads, reads_all, results, writes
+from tests.mutants.replacing import Defects, Mutation, Original, instead, part, replace
 
 
 def waits_only_for(counts: Callable[[Obj, Obj], bool]) -> Mutation:
@@ -39,10 +42,10 @@ def forgives_what_was_before(world: World) -> None:
             waited.add(uid_of(pod))
         return [] if uid_of(pod) in waited else original(evictor, pod)
 
-    replace(part(world, EvictionController), "list_evictions", evictions)
+    replace(part(world, EvictionController).list_evictions, evictions)
 
 
-@instead("handler.authorizer._check_device_reports")
+@instead(Authorizer._check_device_reports)
 def only_of_bound_pods(
     world: World,
     original: Callable[..., list[object]],
@@ -67,14 +70,14 @@ def free_until_bound(world: World) -> None:
             if device.get("bindingConditions"):
                 device.pop("consumesCounters", None)
 
-    reads("resource_slices", change)(world)
+    reads(Listers.resource_slices, change)(world)
 
 
 def withholds_what_was_waited_for(world: World) -> None:
     """What a pod waited for stays taken when the pod is gone."""
     waited: dict[str, list[Obj]] = {}
 
-    def bind(original: Callable[..., None], pod: Obj, node: str) -> None:
+    def bind(original: Original, pod: Obj, node: str) -> None:
         original(pod, node)
         if pod in world.scheduler.waiting:
             found = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
@@ -85,11 +88,11 @@ def withholds_what_was_waited_for(world: World) -> None:
         held = {uid_of(claim): claim for uid in gone for claim in waited[uid]}
         return [held.get(uid_of(claim), claim) for claim in found]
 
-    replace(world.scheduler.waiting, "bind", bind)
-    reads_all("resource_claims", claims)(world)
+    replace(world.scheduler.waiting.bind, bind)
+    reads_all(Listers.resource_claims, claims)(world)
 
 
-@instead("scheduler.conditions.read_readiness")
+@instead(BindingConditions.read_readiness)
 def of_whole_devices(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
     """Reports on shares are not found: they are looked for by the names of devices."""
     reports = claim["status"].get("devices") or []
@@ -97,7 +100,7 @@ def of_whole_devices(_: World, original: Callable[[Obj], Readiness], claim: Obj)
     return original({**claim, "status": {**claim["status"], "devices": whole}})
 
 
-@instead("scheduler.conditions.read_readiness")
+@instead(BindingConditions.read_readiness)
 def of_any_share(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
     """The first report on a device is taken for that on each of its shares."""
     status = clone(claim["status"])
@@ -106,9 +109,9 @@ def of_any_share(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> 
     return original({**claim, "status": status})
 
 
-@instead("api.validate_change")
+@instead(ApiServer.validate_change)
 def of_no_share(
-    _: World, original: Callable[..., None], kind: Kind, new: Obj, old: Obj, *, status: bool
+    _: World, original: Original, kind: Kind, new: Obj, old: Obj, *, status: bool
 ) -> None:
     """The API server takes a report on a shared device that does not say which share it is on."""
     copy = clone(new)

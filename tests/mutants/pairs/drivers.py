@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from kube.values import Obj, User
+from kubesim.apiserver.authorization import Authorizer
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
-from tests.mutants.allocator.inputs import (
+from tests.mutants.allocation.inputs import (
+    constraints_of,
     devices,
     reads,
     reads_claims,
@@ -17,7 +20,6 @@ from tests.mutants.allocator.inputs import (
     wanted,
     writes,
 )
-from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects, instead
 
 _DRIVER: Final = re.compile(r"device\.driver == [\"'\\]*([^\"'\\]+)")
@@ -85,7 +87,7 @@ def config_of_each_device(allocation: Obj) -> None:
         ]
 
 
-@instead("handler.authorizer._check_device_reports")
+@instead(Authorizer._check_device_reports)
 def one_of_the_drivers(
     _: World, original: Callable[..., list[object]], user: User, wanted: Obj, new: Obj, old: Obj
 ) -> list[object]:
@@ -99,7 +101,7 @@ DEFECTS: Defects = {
     "authorizes-by-one-of-several-drivers": one_of_the_drivers,
     "config-is-listed-for-each-device": writes(config_of_each_device),
     "all-mode-takes-one-driver": writes(first_driver_of_a_request),
-    "claims-with-admin-access-take-nothing": reads("resource_claims", all_for_admin_access),
+    "claims-with-admin-access-take-nothing": reads(Listers.resource_claims, all_for_admin_access),
     "match-attribute-holds-within-a-driver": within_a_driver,
     "mixes-up-counters-of-drivers": refuses_all(pools_of_one_name),
 }

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from kube.values import Obj
+from kubesim.scheduling.binding import Binder
+from kubesim.scheduling.bindingconditions import WaitingPods
+from kubesim.scheduling.filtering import Filter
+from kubesim.scheduling.listers import Listers
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.extended import ANNOTATION
-from tests.mutants.allocator.inputs import devices, reads_all, refuses_all, results
-from tests.mutants.replacing import Defects, Mutation, instead
+from tests.mutants.allocation.inputs import devices, reads_all, refuses_all, results
+from tests.mutants.replacing import Defects, Mutation, Original, instead
 
 
 def is_special(claim: Obj) -> bool:
@@ -21,8 +25,8 @@ def is_special(claim: Obj) -> bool:
 def asks(change: Callable[[World, list[Obj]], None]) -> Mutation:
     """The claim for extended resources asks for something else."""
 
-    @instead("scheduler.filter.extended_claim")
-    def mutate(world: World, original: Callable[..., Any], *args: Any) -> Any:
+    @instead(Filter.extended_claim)
+    def mutate(world: World, original: Original, *args: Any) -> Any:
         claim, mappings = original(*args)
         if claim is not None:
             change(world, claim["spec"]["devices"]["requests"])
@@ -67,10 +71,10 @@ def forgets_partitions(world: World) -> None:
 
         return [claim for claim in claims if not (is_special(claim) and has_one(claim))]
 
-    reads_all("resource_claims", without)(world)
+    reads_all(Listers.resource_claims, without)(world)
 
 
-@instead("scheduler.binder.reserve_claim")
+@instead(Binder.reserve_claim)
 def loses_config(
     _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
 ) -> Obj:
@@ -80,7 +84,7 @@ def loses_config(
     return original(pod, claim, allocation)
 
 
-@instead("scheduler.waiting._claims")
+@instead(WaitingPods._claims)
 def bound_at_once(_: World, original: Callable[[Obj], list[Obj]], pod: Obj) -> list[Obj]:
     return [claim for claim in original(pod) if not is_special(claim)]
 

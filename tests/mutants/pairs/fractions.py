@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from reference_allocator.api.quantity import parse_quantity
-from tests.mutants.allocator.capacity import policies
-from tests.mutants.allocator.inputs import reads, results
+from tests.mutants.allocation.capacity import policies
+from tests.mutants.allocation.inputs import reads, results
 from tests.mutants.replacing import Defects, Mutation
 
 UNIT = 10**9
@@ -32,7 +33,7 @@ def consumed_in_whole_units(world: World) -> None:
             amounts = result.get("consumedCapacity") or {}
             amounts.update({name: whole(text) for name, text in amounts.items()})
 
-    reads("resource_claims", change)(world)
+    reads(Listers.resource_claims, change)(world)
 
 
 def half_units_are_nothing(world: World) -> None:
@@ -42,7 +43,7 @@ def half_units_are_nothing(world: World) -> None:
             for name, text in amounts.items():
                 amounts[name] = str(parse_quantity(text).nanos // UNIT)
 
-    reads("resource_claims", change)(world)
+    reads(Listers.resource_claims, change)(world)
 
 
 DEFECTS: Defects = {

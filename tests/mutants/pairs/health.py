@@ -8,10 +8,11 @@ from kube.observations import ListedClaim
 from kube.values import Obj
 from kubesim.nodes.dra_manager import DRAManager
 from kubesim.nodes.driver import NodeDriver
+from kubesim.nodes.podstatus import PodResources
 from kubesim.world import World
-from tests.mutants.allocator.inputs import requests
-from tests.mutants.driver import drivers
-from tests.mutants.health import Status, shows
+from tests.mutants.allocation.inputs import requests
+from tests.mutants.driver.preparation import drivers
+from tests.mutants.kubelet.health import Status, shows
 from tests.mutants.replacing import Defects, instead, replace
 
 
@@ -35,10 +36,10 @@ def remembers_messages(world: World) -> None:
             said[device] = message or said.get(device, "")
             return found, said[device]
 
-        replace(driver, "health", health)
+        replace(driver.health, health)
 
 
-@instead("drivers.health")
+@instead(NodeDriver.health)
 def one_message_of_all(
     driver: NodeDriver, original: Callable[[str], tuple[str, str]], device: str
 ) -> tuple[str, str]:
@@ -63,7 +64,7 @@ def by_full_names(world: World) -> None:
     shows(change)(world)
 
 
-@instead("managers.allocated_resources_status")
+@instead(DRAManager.allocated_resources_status)
 def of_first_driver(manager: DRAManager, original: Status, pod: Obj, container: Obj) -> list[Obj]:
     every = manager.drivers
     manager.drivers = every[:1]
@@ -73,7 +74,7 @@ def of_first_driver(manager: DRAManager, original: Status, pod: Obj, container: 
         manager.drivers = every
 
 
-@instead("kubelets.pod_resources.list_claims")
+@instead(PodResources.list_claims)
 def lists_first_driver(
     _: object, original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
 ) -> Sequence[ListedClaim] | None:

@@ -9,11 +9,11 @@ from kube.slices import results_of
 from kube.values import Obj
 from kubesim.controllers.eviction import EvictionController
 from kubesim.controllers.evictor import Eviction, Evictor
+from kubesim.scheduling.listers import Listers
 from kubesim.store import uid_of
 from kubesim.world import World
-from tests.mutants.allocator import inputs
-from tests.mutants.allocator.inputs import devices, reads, reads_claims
-from tests.mutants.allocator.selectors import constraints_of
+from tests.mutants.allocation import inputs
+from tests.mutants.allocation.inputs import constraints_of, devices, reads, reads_claims
 from tests.mutants.replacing import Defects, Mutation, part, replace
 
 Evictions = Callable[[Evictor, Obj], list[Eviction]]
@@ -21,7 +21,7 @@ Evictions = Callable[[Evictor, Obj], list[Eviction]]
 
 def evicts(change: Callable[[Evictions, Evictor, Obj], list[Eviction]]) -> Mutation:
     def mutate(world: World) -> None:
-        replace(part(world, EvictionController), "list_evictions", change)
+        replace(part(world, EvictionController).list_evictions, change)
 
     return mutate
 
@@ -44,7 +44,7 @@ def one_share_only(world: World) -> None:
             return found if first.setdefault(device, uid_of(pod)) == uid_of(pod) else []
         return found
 
-    replace(part(world, EvictionController), "list_evictions", evictions)
+    replace(part(world, EvictionController).list_evictions, evictions)
 
 
 def by_name_only(original: Evictions, evictor: Evictor, pod: Obj) -> list[Eviction]:
@@ -78,12 +78,6 @@ def pooled(claim: Obj) -> None:
         item["tolerations"] = every
 
 
-def no_counters(resource_slice: Obj) -> None:
-    for device in devices(resource_slice):
-        if device.get("taints"):
-            device.pop("consumesCounters", None)
-
-
 def tainted(world: World) -> set[tuple[str, str]]:
     return {
         (item["spec"]["pool"]["name"], device["name"])
@@ -99,7 +93,7 @@ def forgets_shares(world: World) -> None:
             if (result["pool"], result["device"]) in tainted(world):
                 result.pop("consumedCapacity", None)
 
-    reads("resource_claims", change)(world)
+    reads(Listers.resource_claims, change)(world)
 
 
 def any_tainted_device(world: World, claim: Obj, _: Obj) -> bool:
@@ -141,18 +135,17 @@ def without_rules_for_all(world: World) -> None:
                 {"key": rule["spec"]["taint"]["key"], "operator": "Exists"} for rule in rules
             ]
 
-    replace(world.scheduler.filter, "allocate", allocate)
+    replace(world.scheduler.filter.allocate, allocate)
 
 
 DEFECTS: Defects = {
     "all-mode-passes-over-rules": without_rules_for_all,
-    "taints-are-for-every-driver": inputs.reads_all("resource_slices", of_the_same_name),
+    "taints-are-for-every-driver": inputs.reads_all(Listers.resource_slices, of_the_same_name),
     "constraints-give-up-over-tainted-devices": inputs.refuses(any_tainted_device),
     "evicts-one-share-of-a-device": one_share_only,
     "monitors-stay-on-tainted-devices": evicts(spares_monitors),
     "rules-are-for-every-driver": evicts(by_name_only),
     "tainted-devices-forget-their-shares": forgets_shares,
-    "tainted-partitions-give-counters-back": reads("resource_slices", no_counters),
     "tolerations-keep-pods-on-other-requests-devices": evicts(who_tolerates_once),
     "tolerations-of-a-claim-are-for-all-requests": reads_claims(pooled),
 }

@@ -63,6 +63,13 @@ class Wrong:
     judged: bool = False
 
 
+def make_wrong(
+    name: str, what: str, *changes: Change, by: str | tuple[str, ...], judged: bool = False
+) -> Wrong:
+    """Return a defect; ``by``: the scenario, or several, that are expected to notice it."""
+    return Wrong(name, what, changes, (by,) if isinstance(by, str) else by, judged)
+
+
 def changed(file: str, text: str, wrongs: tuple[Wrong, ...]) -> str:
     """The Go file with the changes that all of these make to it.
 

@@ -17,7 +17,7 @@ FILE = Path(__file__).with_name("seen.yaml")
 
 NOT_SEEN = {
     "forgets-reservation": "kube-controller-manager reserves a claim for a pod that has a node"
-    " where the scheduler has not, so that nothing is wrong that anybody could see",
+    " where the scheduler has not, so that nothing is wrong that anybody could see"
 }
 """Mutants that are not noticed, and why nothing can notice them."""
 

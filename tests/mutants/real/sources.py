@@ -69,12 +69,7 @@ def _copy(go: str, main: Path, module: str, target: Path) -> None:
 
 def _output(folder: Path, *command: str) -> list[str]:
     done = subprocess.run(
-        command,
-        cwd=folder,
-        env=make_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=folder, env=make_environment(), capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise ClusterError(f"{' '.join(command[:3])} failed: {done.stderr.strip()}")

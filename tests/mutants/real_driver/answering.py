@@ -16,7 +16,7 @@ from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.health.stream import HealthFeed
 from nvml_driver.kubelet import plugin
-from nvml_driver.kubelet.service import ClaimWork
+from nvml_driver.kubelet.service import ClaimWork, health_service
 from nvml_driver.prepare.allocation import Allocation
 from tests.mutants.real_driver.replacement import OfTheContract, PutIn, both, instead, with_results
 
@@ -31,7 +31,7 @@ def _claims(change: Callable[[DriverCore, Claim], Claim]) -> PutIn:
     def prepare(original: Callable[..., Any], core: DriverCore, claim: Claim, **named: Any) -> Any:
         return original(core, change(core, claim), **named)
 
-    return instead(DriverCore, "prepare", prepare)
+    return instead(DriverCore.prepare, prepare)
 
 
 def _takes_all(core: DriverCore, claim: Claim) -> Claim:
@@ -150,7 +150,7 @@ def _health(change: Callable[[Any], None]) -> PutIn:
             change(device)
         return found
 
-    return instead(HealthFeed, "build_response", response)
+    return instead(HealthFeed.build_response, response)
 
 
 def _in_milliseconds(device: Any) -> None:
@@ -184,7 +184,7 @@ def _names_none(original: Callable[..., Any], *args: Any, **named: Any) -> list[
     return []
 
 
-SHAPES: Mapping[str, PutIn] = {"names-no-devices": instead(DriverCore, "prepare", _names_none)}
+SHAPES: Mapping[str, PutIn] = {"names-no-devices": instead(DriverCore.prepare, _names_none)}
 """What a driver may do as well: one that attaches devices by NRI has none to name."""
 
 OF_THE_CONTRACT: OfTheContract = {
@@ -205,70 +205,70 @@ OF_THE_CONTRACT: OfTheContract = {
     ),
     "names-subrequests": (
         "a device names request/subrequest",
-        instead(DriverCore, "prepare", _with_subrequests),
+        instead(DriverCore.prepare, _with_subrequests),
         "prepare/subrequests-name-their-request",
     ),
     "refuses-at-the-same-time": (
         "a call beside another one is refused",
-        instead(ClaimWork, "prepare_each", _busy_for_others),
+        instead(ClaimWork.prepare_each, _busy_for_others),
         "concurrent/same-claim",
     ),
     "one-call-at-a-time": (
         "a claim that the API server is slow to give holds up all others",
-        instead(ClaimWork, "prepare_each", _one_after_the_other),
+        instead(ClaimWork.prepare_each, _one_after_the_other),
         "concurrent/slow-claim-holds-up-no-other",
     ),
     "prepares-what-was-unprepared": (
         "a prepare goes on though its caller has gone and the claim was unprepared",
         both(
-            instead(ClaimWork, "prepare_each", _whatever_became_of_it),
-            instead(ClaimWork, "_watch_unprepare", _watches_nothing),
+            instead(ClaimWork.prepare_each, _whatever_became_of_it),
+            instead(ClaimWork._watch_unprepare, _watches_nothing),
         ),
         "concurrent/prepare-that-comes-late",
     ),
     "unprepare-asks-for-the-claim": (
         "a claim whose object is gone cannot be unprepared",
-        instead(ClaimWork, "unprepare_each", _asks_for_the_claim),
+        instead(ClaimWork.unprepare_each, _asks_for_the_claim),
         "unprepare/claim-object-may-be-gone",
     ),
     "unprepare-needs-the-api": (
         "nothing is unprepared while the API server is down",
-        instead(ClaimWork, "unprepare_each", _asks_for_the_claim),
+        instead(ClaimWork.unprepare_each, _asks_for_the_claim),
         "unprepare/needs-no-api-server",
     ),
     "unprepares-every-claim": (
         "to unprepare one claim unprepares all",
-        instead(DriverCore, "unprepare", _unprepares_all),
+        instead(DriverCore.unprepare, _unprepares_all),
         "cdi/other-claims-keep-theirs",
     ),
     "knows-claims-by-name": (
         "to unprepare a claim unprepares one of the same name and another uid",
-        instead(DriverCore, "unprepare", _by_name),
+        instead(DriverCore.unprepare, _by_name),
         "unprepare/uid-tells-claims-apart",
     ),
     "trusts-uids-as-paths": (
         "unprepare removes a file that the uid names",
-        instead(ClaimWork, "unprepare_each", _removes_by_uid),
+        instead(ClaimWork.unprepare_each, _removes_by_uid),
         "hostile/uid-that-is-a-path",
     ),
     "ends-for-a-claim-without-uid": (
         "a claim without a uid ends the driver",
-        instead(ClaimWork, "prepare_each", _ends_without_uid),
+        instead(ClaimWork.prepare_each, _ends_without_uid),
         "hostile/empty-names",
     ),
     "answers-twice": (
         "the answer for a claim that a call names twice has its devices twice",
-        instead(ClaimWork, "prepare_each", _answers_twice),
+        instead(ClaimWork.prepare_each, _answers_twice),
         "hostile/same-claim-twice-in-a-call",
     ),
     "health-never-comes": (
         "the health stream says nothing",
-        instead(HealthFeed, "stream_health", _keeps_silent),
+        instead(HealthFeed.stream_health, _keeps_silent),
         "health/each-version-streams",
     ),
     "health-not-served": (
         "a version of the health service is offered and not served",
-        instead(plugin, "health_service", _older_health_only),
+        instead(health_service, _older_health_only, at=plugin),
         "health/each-version-streams",
     ),
     "health-of-unknown-devices": (
@@ -283,12 +283,12 @@ OF_THE_CONTRACT: OfTheContract = {
     ),
     "health-said-once": (
         "health is said again only when it changes",
-        instead(HealthFeed, "__init__", _says_it_once),
+        instead(HealthFeed.__init__, _says_it_once),
         "health/said-again-in-time",
     ),
     "nothing-for-two-pods": (
         "a claim that is reserved for two pods is prepared, with no devices",
-        instead(DriverCore, "prepare", _nothing_for_two),
+        instead(DriverCore.prepare, _nothing_for_two),
         "prepare/claim-of-two-pods",
     ),
     "health-of-an-unknown-kind": (

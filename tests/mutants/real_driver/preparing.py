@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nvml_driver.cdi.claim_spec import SpecBuilder
+from nvml_driver.config.opaque import settings_for
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import PrepareError
 from nvml_driver.kubelet.service import ClaimWork
@@ -34,7 +35,7 @@ def _prepares(change: Callable[[list[str], Json, int], Json]) -> PutIn:
         changed = with_results(claim, lambda result, place: change(names, result, place))
         return original(core, changed, **named)
 
-    return instead(DriverCore, "prepare", prepare)
+    return instead(DriverCore.prepare, prepare)
 
 
 def _answers(change: Callable[[list[PreparedDevice]], list[PreparedDevice]]) -> PutIn:
@@ -43,7 +44,7 @@ def _answers(change: Callable[[list[PreparedDevice]], list[PreparedDevice]]) -> 
     def prepare(original: Prepare, core: DriverCore, claim: Claim, **named: Any) -> Any:
         return change(original(core, claim, **named))
 
-    return instead(DriverCore, "prepare", prepare)
+    return instead(DriverCore.prepare, prepare)
 
 
 def _beside(names: list[str], result: Json, _place: int) -> Json:
@@ -98,7 +99,7 @@ def _again(devices: Callable[[DriverCore, Claim], Claim]) -> PutIn:
             claim = devices(core, claim)
         return original(core, claim, **named)
 
-    return instead(DriverCore, "prepare", prepare)
+    return instead(DriverCore.prepare, prepare)
 
 
 def _refused(_core: DriverCore, claim: Claim) -> Claim:
@@ -124,13 +125,13 @@ def _forget(original: Callable[..., None], checkpoint: Checkpoint, state: Path, 
 def ignores_configuration(source: str | None) -> PutIn:
     """Apply no opaque configuration of a source (None: of any)."""
 
-    def settings_for(
+    def without_source(
         original: Callable[..., Any], driver: str, configs: Any, *others: Any, **named: Any
     ) -> Any:
         kept = [one for one in configs if source is not None and one.get("source") != source]
         return original(driver, kept, *others, **named)
 
-    return instead(allocation, "settings_for", settings_for)
+    return instead(settings_for, without_source, at=allocation)
 
 
 def _without_files(original: Callable[..., Json], *args: Any) -> Json:
@@ -142,32 +143,31 @@ def _without_permission(original: Callable[..., Json], *args: Any) -> Json:
     return {**original(*args), "permissions": "m"}
 
 
-never_unprepares = instead(ClaimWork, "unprepare_each", _unprepare_nothing)
-looks_at_no_other_claim = instead(Preparation, "_refuse_overlap", lambda *_: None)
+never_unprepares = instead(ClaimWork.unprepare_each, _unprepare_nothing)
+looks_at_no_other_claim = instead(Preparation._refuse_overlap, lambda *_: None)
 first_device = _prepares(lambda names, result, place: {**result, "device": names[place]})
 neighbour = _prepares(_beside)
-only_first = instead(DriverCore, "prepare", _cut)
+only_first = instead(DriverCore.prepare, _cut)
 swapped_requests = _answers(_rotated)
 no_requests = _answers(lambda devices: [replace(one, request_names=()) for one in devices])
-prepared_only_once = instead(DriverCore, "prepare", _once())
+prepared_only_once = instead(DriverCore.prepare, _once())
 answers_without_claim = instead(
-    ClaimWork, "prepare_each", lambda original, *args, **named: [*original(*args, **named)][:0]
+    ClaimWork.prepare_each, lambda original, *args, **named: [*original(*args, **named)][:0]
 )
 other_uid = instead(
-    ClaimWork,
-    "prepare_each",
+    ClaimWork.prepare_each,
     lambda original, *args, **named: [
         (uid[::-1], devices, error) for uid, devices, error in original(*args, **named)
     ],
 )
-unprepares_without_answer = instead(ClaimWork, "unprepare_each", _unprepare_silently)
+unprepares_without_answer = instead(ClaimWork.unprepare_each, _unprepare_silently)
 leaves_cdi_specs = both(
-    instead(ClaimFiles, "remove", lambda *_: None),
-    instead(ClaimFiles, "remove_orphans", lambda *_: None),
+    instead(ClaimFiles.remove, lambda *_: None),
+    instead(ClaimFiles.remove_orphans, lambda *_: None),
 )
 refuses_prepared = _again(_refused)
 others_when_asked_again = _again(_others)
-refuses_unknown = instead(DriverCore, "unprepare", _refuse_unknown)
-loses_checkpoint = instead(Checkpoint, "__init__", _forget)
-no_device_files = instead(SpecBuilder, "_describe_device", _without_files)
-files_without_permission = instead(SpecBuilder, "_describe_node", _without_permission)
+refuses_unknown = instead(DriverCore.unprepare, _refuse_unknown)
+loses_checkpoint = instead(Checkpoint.__init__, _forget)
+no_device_files = instead(SpecBuilder._describe_device, _without_files)
+files_without_permission = instead(SpecBuilder._describe_node, _without_permission)

@@ -52,8 +52,8 @@ def _gives_up(status: int) -> PutIn:
             return ""
 
     return both(
-        instead(Publisher, "_synchronise", synchronise),
-        instead(Publisher, "_wait_for_change", _wait),
+        instead(Publisher._synchronise, synchronise),
+        instead(Publisher._wait_for_change, _wait),
     )
 
 
@@ -62,15 +62,15 @@ def _wait(_original: Any, publisher: Publisher, *_: Any) -> None:
 
 
 once = both(
-    instead(Publisher, "_synchronise", _only_once),
-    instead(Publisher, "_wait_for_change", _wait),
+    instead(Publisher._synchronise, _only_once),
+    instead(Publisher._wait_for_change, _wait),
 )
-twice = instead(DriverCore, "resource_slices", _twice)
+twice = instead(DriverCore.resource_slices, _twice)
 
 
 def _slices(change: Callable[[list[Json]], list[Json]]) -> PutIn:
     """Publish something else."""
-    return instead(DriverCore, "resource_slices", lambda original, *args: change(original(*args)))
+    return instead(DriverCore.resource_slices, lambda original, *args: change(original(*args)))
 
 
 def _with_spec(slices: list[Json], **changes: Any) -> list[Json]:
@@ -127,7 +127,7 @@ def _renames(slices: list[Json]) -> list[Json]:
 OF_THE_CONTRACT: OfTheContract = {
     "publishes-for-another-node": (
         "a slice names another node",
-        instead(Publisher, "_synchronise", _for_another_node),
+        instead(Publisher._synchronise, _for_another_node),
         "slices/only-own-node",
     ),
     "publishes-names-twice": (
@@ -157,31 +157,30 @@ OF_THE_CONTRACT: OfTheContract = {
     ),
     "polls-for-changes": (
         "slices are listed again and again, and not watched",
-        instead(Publisher, "_wait_for_change", lambda _, self, *__: self._stopping.wait(0.3)),
+        instead(Publisher._wait_for_change, lambda _, self, *__: self._stopping.wait(0.3)),
         "slices/quiet-without-a-change",
     ),
     "leaves-edits": (
         "what somebody else changes in a slice stays so",
-        instead(Publisher, "_is_stored", lambda *_: True),
+        instead(Publisher._is_stored, lambda *_: True),
         "slices/edited-slice-comes-back",
     ),
     "publishes-without-owner": (
         "slices do not go with their node",
         instead(
-            Publisher,
-            "_owned_slices",
+            Publisher._owned_slices,
             lambda _, publisher, generation, __: publisher._slices(generation),
         ),
         "slices/owned-by-the-node",
     ),
     "clears-away-slices-of-others": (
         "a driver that starts deletes the slices of other drivers and nodes",
-        instead(Publisher, "_synchronise", _clears_away),
+        instead(Publisher._synchronise, _clears_away),
         "slices/leaves-others-alone",
     ),
     "withdraws-its-slices": (
         "a driver that ends deletes its slices",
-        instead(Publisher, "stop", _withdraws),
+        instead(Publisher.stop, _withdraws),
         "slices/stay-at-the-end",
     ),
     "renames-devices": (

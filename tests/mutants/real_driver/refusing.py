@@ -85,47 +85,47 @@ def _bears_a_grudge() -> Callable[..., Any]:
 OF_THE_CONTRACT: OfTheContract = {
     "takes-any-uid": (
         "a claim of the same name and another uid is prepared",
-        instead(ClaimFetcher, "_get", _whatever_uid),
+        instead(ClaimFetcher._get, _whatever_uid),
         "refuse/claim-with-another-uid",
     ),
     "missing-claim-is-success": (
         "a claim that does not exist is prepared, with no devices",
-        instead(ClaimWork, "prepare_each", _nothing_for_none),
+        instead(ClaimWork.prepare_each, _nothing_for_none),
         "refuse/claim-that-does-not-exist",
     ),
     "unallocated-claim-is-success": (
         "a claim without an allocation is prepared, with no devices",
-        instead(DriverCore, "prepare", _nothing_without),
+        instead(DriverCore.prepare, _nothing_without),
         "refuse/claim-without-allocation",
     ),
     "unknown-device-is-success": (
         "a claim with a device that there is not is prepared, with no devices",
-        instead(DriverCore, "prepare", _nothing_for_unknown),
+        instead(DriverCore.prepare, _nothing_for_unknown),
         "refuse/unknown-device",
     ),
     "unread-claim-is-success": (
         "a claim that cannot be read is prepared, with no devices",
-        instead(ClaimWork, "prepare_each", _nothing_for_unread),
+        instead(ClaimWork.prepare_each, _nothing_for_unread),
         "refuse/api-server-that-is-down",
     ),
     "takes-any-pool": (
         "a device is looked up by its name in whatever pool",
-        instead(DriverCore, "prepare", _of_any_pool),
+        instead(DriverCore.prepare, _of_any_pool),
         "refuse/unknown-device",
     ),
     "one-error-fails-all": (
         "one claim that is refused has all claims of the call refused",
-        instead(ClaimWork, "prepare_each", _all_or_none),
+        instead(ClaimWork.prepare_each, _all_or_none),
         "refuse/one-bad-claim-spares-the-others",
     ),
     "refusal-unprepares-others": (
         "one claim that is refused has all claims of the call unprepared",
-        instead(ClaimWork, "prepare_each", _undoes_others),
+        instead(ClaimWork.prepare_each, _undoes_others),
         "refuse/refusal-leaves-prepared-claims",
     ),
     "refuses-for-ever": (
         "a claim that was refused once is refused always",
-        instead(DriverCore, "prepare", _bears_a_grudge()),
+        instead(DriverCore.prepare, _bears_a_grudge()),
         "refuse/refused-claim-can-be-prepared-later",
     ),
 }

@@ -14,19 +14,20 @@ from kube.kubelet import pluginregistration_v1_pb2 as registration
 from kube.kubelet.rpc import serve
 from nvml_driver.errors import DriverError
 from nvml_driver.kubelet import plugin, rolling, service
+from nvml_driver.kubelet.service import dra_service, registration_service
 from tests.mutants.real_driver.replacement import OfTheContract, PutIn, instead
 
 another_name = instead(
-    plugin,
-    "registration_service",
+    registration_service,
     lambda original, name, *others: original(f"other-{name}", *others),
+    at=plugin,
 )
 unknown_version = instead(
-    plugin,
-    "registration_service",
+    registration_service,
     lambda original, name, endpoint, _versions, registered: original(
         name, endpoint, ["v99.DRAPlugin"], registered
     ),
+    at=plugin,
 )
 
 
@@ -47,19 +48,19 @@ def _info(**changes: Callable[[str], str]) -> PutIn:
 
 def _versions(change: Callable[[list[str]], list[str]]) -> PutIn:
     return instead(
-        plugin,
-        "registration_service",
+        registration_service,
         lambda original, name, endpoint, versions, registered: original(
             name, endpoint, change(list(versions)), registered
         ),
+        at=plugin,
     )
 
 
 def _endpoint(change: Callable[[str], str]) -> PutIn:
     return instead(
-        plugin,
-        "registration_service",
+        registration_service,
         lambda original, name, endpoint, *others: original(name, change(endpoint), *others),
+        at=plugin,
     )
 
 
@@ -131,37 +132,37 @@ OF_THE_CONTRACT: OfTheContract = {
     ),
     "offers-what-it-does-not-serve": (
         "v1beta1 is offered and not served",
-        instead(plugin, "dra_service", _without_beta),
+        instead(dra_service, _without_beta, at=plugin),
         "registration/each-version-is-served",
     ),
     "registers-before-it-serves": (
         "the registration socket is there half a second before the service's",
-        instead(plugin.KubeletPlugin, "start", _registrar_first),
+        instead(plugin.KubeletPlugin.start, _registrar_first),
         "registration/serves-when-registered",
     ),
     "hides-its-socket": (
         "the name of the registration socket begins with a dot",
-        instead(rolling, "registration_socket", _hidden),
+        instead(rolling.registration_socket, _hidden),
         "registration/socket-appears",
     ),
     "leaves-its-socket": (
         "a driver that ends leaves the registration socket",
-        instead(plugin.KubeletPlugin, "stop", lambda *_: os._exit(0)),
+        instead(plugin.KubeletPlugin.stop, lambda *_: os._exit(0)),
         "registration/socket-goes-at-the-end",
     ),
     "stops-for-leftovers": (
         "a driver does not start where a killed one left its socket",
-        instead(plugin.KubeletPlugin, "start", _refuses_leftovers),
+        instead(plugin.KubeletPlugin.start, _refuses_leftovers),
         "restart/starts-over-what-was-killed",
     ),
     "logs-its-token": (
         "the log of a start has the kubeconfig",
-        instead(plugin.KubeletPlugin, "start", _with_its_kubeconfig),
+        instead(plugin.KubeletPlugin.start, _with_its_kubeconfig),
         "rbac/token-is-not-logged",
     ),
     "stays-at-sigterm": (
         "the driver does not end at SIGTERM",
-        instead(plugin.KubeletPlugin, "stop", lambda *_: time.sleep(60)),
+        instead(plugin.KubeletPlugin.stop, lambda *_: time.sleep(60)),
         "restart/ends-at-sigterm",
     ),
 }

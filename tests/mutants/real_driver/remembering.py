@@ -9,6 +9,7 @@ from typing import Any
 
 from nvml_driver.prepare import checkpoint
 from nvml_driver.prepare.checkpoint import Checkpoint
+from nvml_driver.storage.files import write_atomic
 from tests.mutants.real_driver.replacement import OfTheContract, PutIn, both, instead
 
 
@@ -43,8 +44,8 @@ def _of_version_3() -> None:
 
 NEXT_VERSIONS: Mapping[str, PutIn] = {
     "drops-boot-id": both(
-        instead(checkpoint, "write_atomic", _without_boot_id),
-        instead(Checkpoint, "_read", _reads_without_boot_id),
+        instead(write_atomic, _without_boot_id, at=checkpoint),
+        instead(Checkpoint._read, _reads_without_boot_id),
     ),
     "reads-no-older-checkpoint": _of_version_3,
 }
@@ -53,7 +54,7 @@ NEXT_VERSIONS: Mapping[str, PutIn] = {
 OF_THE_CONTRACT: OfTheContract = {
     "writes-checkpoint-in-place": (
         "the checkpoint is emptied before it is written: a kill in between loses it for good",
-        instead(checkpoint, "write_atomic", _in_place),
+        instead(write_atomic, _in_place, at=checkpoint),
         "restart/killed-while-unpreparing",
     ),
 }

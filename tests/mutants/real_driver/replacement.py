@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tests.mutants.replacing import Method, class_of
+
 PutIn = Callable[[], None]
 OfTheContract = Mapping[str, tuple[str, PutIn, str]]
 """Defect -> what goes wrong, what puts it in, and the rule of driver-check that catches it."""
@@ -12,18 +14,19 @@ OfTheContract = Mapping[str, tuple[str, PutIn, str]]
 Json = dict[str, Any]
 
 
-def instead(owner: Any, name: str, new: Callable[..., Any]) -> PutIn:
-    """Replace a method of a class or a function of a module.
+def instead(old: Method, new: Callable[..., Any], at: Any = None) -> PutIn:
+    """Return what replaces a method of a class or a function of a module.
 
     Args:
-        owner: whose it is.
-        name: its name; there must be one.
+        old: of the class that defines it, for example ``DriverCore.prepare``, or a function.
         new: called with what was there, then with the arguments of the call.
+        at: the module that uses a function, if another one defines it.
     """
 
     def put_in() -> None:
-        original = getattr(owner, name)
-        setattr(owner, name, lambda *args, **named: new(original, *args, **named))
+        owner = at or class_of(old)
+        original = getattr(owner, old.__name__)
+        setattr(owner, old.__name__, lambda *args, **named: new(original, *args, **named))
 
     return put_in
 

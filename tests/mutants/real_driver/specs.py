@@ -29,7 +29,7 @@ def _ids(change: Callable[[str, str], str]) -> PutIn:
             for one in original(*args, **named)
         ]
 
-    return instead(DriverCore, "prepare", prepare)
+    return instead(DriverCore.prepare, prepare)
 
 
 def _too_old(original: Callable[..., Json], *args: Any) -> Json:
@@ -112,52 +112,52 @@ OF_THE_CONTRACT: OfTheContract = {
     ),
     "cdi-version-too-old": (
         "specs use what their version does not have",
-        instead(SpecBuilder, "build", _too_old),
+        instead(SpecBuilder.build, _too_old),
         "cdi/specs-are-valid",
     ),
     "cdi-specs-come-later": (
         "the spec is written half a second after the answer",
-        instead(ClaimFiles, "write", _later),
+        instead(ClaimFiles.write, _later),
         "cdi/ids-resolve",
     ),
     "cdi-scraps": (
         "other files are left in the CDI folder",
-        instead(ClaimFiles, "write", _with_scraps),
+        instead(ClaimFiles.write, _with_scraps),
         "cdi/no-scraps",
     ),
     "cdi-specs-written-once": (
         "a spec that was lost is not written again",
-        instead(ClaimFiles, "write", _not_twice),
+        instead(ClaimFiles.write, _not_twice),
         "cdi/lost-spec-is-written-again",
     ),
     "starts-without-specs": (
         "a driver that starts removes the specs of prepared claims",
-        instead(DriverCore, "__init__", _starts_without_specs),
+        instead(DriverCore.__init__, _starts_without_specs),
         "restart/cdi-devices-outlive-a-kill",
     ),
     "forgets-and-leaves-specs": (
         "a driver that starts knows nothing of specs and claims of the one before",
-        instead(DriverCore, "__init__", _unreadable),
+        instead(DriverCore.__init__, _unreadable),
         "restart/cdi-devices-go-with-another-process",
     ),
     "specs-by-claim-name": (
         "the spec of a claim replaces that of a claim of its name in another namespace",
-        instead(ClaimFiles, "write", _by_name),
+        instead(ClaimFiles.write, _by_name),
         "unprepare/namespace-tells-claims-apart",
     ),
     "mounts-what-is-not-there": (
         "specs mount a file that the node does not have",
-        instead(SpecBuilder, "build", _of_nothing),
+        instead(SpecBuilder.build, _of_nothing),
         "cdi/paths-are-on-the-node",
     ),
     "leaves-files-of-claims": (
         "a file is written for each claim, and never removed",
-        instead(ClaimFiles, "write", _with_a_file_of_its_own),
+        instead(ClaimFiles.write, _with_a_file_of_its_own),
         "unprepare/no-file-of-the-claim-is-left",
     ),
     "keeps-files-open": (
         "each prepare leaves a file open",
-        instead(ClaimFiles, "write", _kept_open),
+        instead(ClaimFiles.write, _kept_open),
         "unprepare/nothing-stays-open",
     ),
     "one-cdi-id-for-all": (

@@ -330,7 +330,6 @@ def _slots(name: str) -> range:
 
 
 Node.TestCase.settings = settings(
-    stateful_step_count=25,
-    suppress_health_check=[HealthCheck.too_slow],
+    stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow]
 )
 TestHistories = Node.TestCase

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from reference_allocator.api.quantity import Quantity, QuantityError, as_quantity, parse_quantity
+from reference_allocator.api.quantity import (
+    Quantity,
+    QuantityError,
+    WrittenNumber,
+    as_quantity,
+    parse_quantity,
+)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +98,29 @@ def test_from_nanos_gives_that_amount(nanos: int) -> None:
 def test_json_numbers_are_quantities_and_other_values_are_not() -> None:
     assert as_quantity(5) == parse_quantity("5")
     assert as_quantity(1.5) == parse_quantity("1500m")
+    assert as_quantity(141e9).as_int64() == 141_000_000_000  # as Go prints what YAML has
+    assert [str(as_quantity(number)) for number in (1e21, 1e-7, 0.0)] == ["1e21", "100e-9", "0"]
     assert as_quantity(None).nanos == 0
     refused: tuple[object, ...] = (True, [], {})
     for value in refused:
         with pytest.raises(QuantityError):
             as_quantity(value)
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "number_format", "whole"),
+    [  # Quantity.UnmarshalJSON of k8s.io/apimachinery v0.37.2
+        ("141e9", "141e9", "DecimalExponent", 141_000_000_000),
+        ("1E3", "1E3", "DecimalExponent", 1000),
+        ("1.41e+11", "1.41e+11", "DecimalExponent", 141_000_000_000),
+        ("123456789.123456789", "123456789.123456789", "DecimalSI", None),
+        ("1e-9", "1e-9", "DecimalExponent", None),
+        ("0.0000001", "100n", "DecimalSI", None),
+        ("4e400", "40e399", "DecimalExponent", None),
+    ],
+)
+def test_a_number_of_json_is_read_from_its_text(
+    number: str, text: str, number_format: str, whole: int | None
+) -> None:
+    quantity = as_quantity(json.loads(number, parse_float=WrittenNumber))
+    assert (str(quantity), quantity.format, quantity.as_int64()) == (text, number_format, whole)

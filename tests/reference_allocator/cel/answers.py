@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from reference_allocator.cel import COST_LIMIT
-from reference_allocator.cel.environment.tables import LATEST
+from reference_allocator.gates import LATEST
 from reference_allocator.wire import answer_cel
 
 Json = dict[str, Any]
 
 GOLDEN: Final = Path(__file__).parent / "golden"
+_UNBOUNDED: Final = 10**18
 _GO_TYPES: Final = {
     "*types.concatList": "*types.baseList",
     "map[string]interface {}": "map[ref.Val]ref.Val",
 }
+_NO_RANGE: Final = ("unsupported comprehension range type", "expected iterable type")
 _TOLD_IN_FEWER_WORDS: Final = ("URL parse error", "IP Address", "network address parse error")
 
 
@@ -49,9 +52,32 @@ def comparable(answer: Json) -> Json:
     return {key: answer[key] for key in keys if key in answer}
 
 
+def _without_guess(answer: Json) -> Json:
+    """The answer without cel-go's guess at what an undeclared name was meant to be (1.38)."""
+    if "compileError" not in answer:
+        return answer
+    text = re.sub(r" \((?:did you mean [^\n]*|enable with [^\n]*)\)", "", answer["compileError"])
+    return {**answer, "compileError": text}
+
+
 def explanation(expression: str, theirs: Json, mine: Json) -> str:
     """The kind of a difference between comparable answers, as far as they show it, or nothing."""
     errors = [answer.get("error", "") for answer in (theirs, mine)]
+    if _without_guess(theirs) == mine:
+        return "guess"
+    if theirs.get("maxCost", 0) != mine.get("maxCost", 0) and all(
+        answer.get("maxCost", 0) > _UNBOUNDED for answer in (theirs, mine)
+    ):
+        return explanation(expression, {**theirs, "maxCost": mine["maxCost"]}, mine) or "unbounded"
+    if "NaN values cannot be ordered" in errors[1] and theirs.get("match") is False:
+        return "nan"
+    if "cel.@mapInsert(map, map)" in errors[0]:
+        return "nan key"
+    if not errors[0] and any(text in errors[1] for text in _NO_RANGE):
+        return "empty text"
+    compile_errors = [answer.get("compileError", "") for answer in (theirs, mine)]
+    if all("undeclared reference" in text for text in compile_errors):
+        return "guess"
     if "compileError" in theirs and "compileError" in mine:
         both = (theirs["compileError"], mine["compileError"])
         return "syntax" if any("Syntax error" in text for text in both) else ""
@@ -68,7 +94,7 @@ def explanation(expression: str, theirs: Json, mine: Json) -> str:
     if "sortBy(" in expression and "attribute" in theirs and "attribute" in mine:
         lists = [sorted(map(str, *answer["attribute"].values())) for answer in (theirs, mine)]
         return "sort" if lists[0] == lists[1] else ""
-    message = errors[0]
+    message = re.sub(r"\*types\.sliceList\[\w+\]", "*types.baseList", errors[0])
     for special, common in _GO_TYPES.items():
         message = message.replace(special, common)
     return "go type" if message and message == errors[1] else ""

@@ -98,16 +98,8 @@ OF_CPUS = Probe.model_validate({"env": "CPU_(?P<device>.*)=1", "ways": {"kernel"
     ("environment", "allowed", "seen"),
     [
         ({}, "0-63", {"environment variables": set()}),
-        (
-            {"CPU_cpu-3": "1"},
-            "3",
-            {"environment variables": {"cpu-3"}, "kernel": {"cpu-3"}},
-        ),
-        (
-            {"CPU_cpu-3": "1"},
-            "4",
-            {"environment variables": {"cpu-3"}, "kernel": {"cpu-4"}},
-        ),
+        ({"CPU_cpu-3": "1"}, "3", {"environment variables": {"cpu-3"}, "kernel": {"cpu-3"}}),
+        ({"CPU_cpu-3": "1"}, "4", {"environment variables": {"cpu-3"}, "kernel": {"cpu-4"}}),
     ],
 )
 def test_what_confirms_says_nothing_of_a_container_without_devices(

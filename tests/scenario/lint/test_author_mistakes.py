@@ -232,7 +232,7 @@ IN_NODE_TIER = [
     ("resourceClaimTemplateName: own", "resourceClaimTemplateName: ow", "did you mean own?"),
     ("from-claim, request: gpu", "from-claim, request: gp", "has no request 'gp'; did you"),
     ("requests: [gpu]", "requests: [gp]", "has no request 'gp'; did you mean gpu?"),
-    ("[{name: from-claim, req", "[{name: from-clam, req", "must be one of the names in the"),
+    ("[{name: from-claim, req", "[{name: from-clam, req", "must be one of the names in pod.spec"),
     ("metadata: {name: job0}", "metadata: {name: Job_0}", "'Job_0' is not a valid name"),
     ("metadata: {name: job0}", "metadata: {labels: {}}", "is required but missing"),
     # Fields of manifests, patches and matches.

@@ -59,11 +59,7 @@ MISTAKES = {
             'after.metadata.name}", r',
             "captures 'after'; known: before",
         ),
-        (
-            'ed.before.metadata.name}"}]\n',
-            'ed.before}"}]\n',
-            "say which value, like ",
-        ),
+        ('ed.before.metadata.name}"}]\n', 'ed.before}"}]\n', "say which value, like "),
         ('before.metadata.name}", r', 'before.metadata.nam}", r', "did you mean name?"),
         (
             "{claim: one, m",

@@ -15,7 +15,7 @@ from conformance.scenario.documents.yamlfile import (
     read_documents,
 )
 from conformance.scenario.lint.files import lint_documents
-from conformance.scenario.lint.retired import manifest_problems
+from conformance.scenario.lint.objects import standalone_problems
 
 FILE = Path("manifest.yaml")
 
@@ -41,7 +41,7 @@ def findings(text: str) -> list[Finding]:
             document.tell(problem),
         )
         for document in parse_documents(dedent(text).lstrip("\n"), FILE)
-        for problem in manifest_problems(document.data)
+        for problem in standalone_problems(document.data)
     ]
 
 
@@ -197,12 +197,12 @@ REQUEST = "$.spec.devices.requests[0]"
                 "{name: c, resources: {claims: [{name: gpu}, {name: nic}]}}",
             )
             + "  initContainers: [{name: i, resources: {claims: [{name: gpu}]}}]\n",
-            {"$.spec.containers[0].resources.claims[1].name": (":5:", "resourceClaims: gpu")},
+            {"$.spec.containers[0].resources.claims[1]": (":5:", "resourceClaims: gpu")},
             id="a container names a claim that the pod does not declare",
         ),
         pytest.param(
             pod("{name: gpu, resourceClaimName: one}, {name: gpu, resourceClaimName: two}"),
-            {"$.spec.resourceClaims[1].name": ()},
+            {"$.spec.resourceClaims[1].name": ('Duplicate value: "gpu"',)},
             id="a claim of a pod is named twice",
         ),
         pytest.param(
@@ -212,7 +212,7 @@ REQUEST = "$.spec.devices.requests[0]"
         ),
         pytest.param(
             claim("v1beta1", "{name: gpu}"),
-            {"$.apiVersion": (), REQUEST: ("deviceClassName is missing",)},
+            {"$.apiVersion": (), REQUEST: ("one of `exactly` or `firstAvailable` is required",)},
             id="a flat request without a class",
         ),
         *(
@@ -227,14 +227,15 @@ REQUEST = "$.spec.devices.requests[0]"
             )
         ),
         pytest.param(
-            "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nspec: {devices: {}}\n",
+            "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
+            "spec: {devices: {}}\n",
             {"$.spec.devices": ("warning: ",)},
             id="a claim without requests",
         ),
         pytest.param(
             "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\n"
             "spec: {devices: {requests: []}}\n",
-            {"$.spec.spec": (":3:",)},
+            {"$.spec.spec": (":3:",), "$.spec.devices": ("unknown field",)},
             id="a template without the spec of a claim",
         ),
         *(
@@ -274,7 +275,7 @@ REQUEST = "$.spec.devices.requests[0]"
             "spec: {devices: [{name: gpu-0, attributes: {}}, {name: gpu-1, basic: {}}]}\n",
             {
                 "$.apiVersion": ("attributes and capacity directly in each device, without basic",),
-                "$.spec.devices[0]": (),
+                "$.spec.devices[0].attributes": ("below basic",),
             },
             id="no basic in v1beta1",
         ),
@@ -341,7 +342,8 @@ def test_pod_templates_of_every_workload_are_checked(head: str, prefix: str) -> 
 )
 def test_a_pod_claim_needs_exactly_one_source(source: str, message: str) -> None:
     (finding,) = findings(pod(source, "{name: c, resources: {claims: [{name: gpu}]}}"))
-    assert (finding.line, finding.path, finding.message) == (4, "$.spec.resourceClaims[0]", message)
+    assert (finding.line, finding.path) == (4, "$.spec.resourceClaims[0]")
+    assert finding.message.endswith(f": {message}")
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta2"])
@@ -358,28 +360,28 @@ def test_a_flat_request_outside_v1beta1_must_move_below_exactly(version: str) ->
 @pytest.mark.parametrize(
     ("request_text", "path", "message"),
     [
-        ("{name: gpu}", "", "needs exactly or firstAvailable"),
-        ("{name: gpu, exactly: {count: 2}}", ".exactly", "deviceClassName is missing"),
+        ("{name: gpu}", "", "exactly one of `exactly` or `firstAvailable` is required"),
+        ("{name: gpu, exactly: {count: 2}}", ".exactly.deviceClassName", "Required value"),
         (
             "{name: gpu, firstAvailable: [{name: a}]}",
-            ".firstAvailable[0]",
-            "deviceClassName is missing",
+            ".firstAvailable[0].deviceClassName",
+            "Required value",
         ),
         (
-            "{name: gpu, exactly: {deviceClassName: x}, firstAvailable: []}",
+            "{name: g, exactly: {deviceClassName: x}, firstAvailable: [{}]}",
             "",
-            "exclude each other",
+            "but multiple fields are set",
         ),
-        ("{exactly: {deviceClassName: x}}", "", "needs a name"),
+        ("{exactly: {deviceClassName: x}}", ".name", "must consist of lower case"),
         (
             "{name: gpu, exactly: {deviceClassName: x, allocationMode: Some}}",
             ".exactly.allocationMode",
-            "not one of ExactCount, All",
+            'Unsupported value: "Some": supported values: "All", "ExactCount"',
         ),
         (
             "{name: gpu, exactly: {deviceClassName: x, allocationMode: All, count: 2}}",
             ".exactly.count",
-            "no count",
+            "must not be specified when allocationMode is 'All'",
         ),
     ],
 )

@@ -120,10 +120,7 @@ ONE_PROBE = "  probe:\n    env: ^FPGA_(?P<device>.+)=1$\n"
             "kind: mounts, attribute: mca",
             ".attribute: warning: no device below simulated has the at",
         ),
-        (
-            "kind: mounts, table: {a: fpga-1}",
-            ".table.a: warning: no device below simulated has th",
-        ),
+        ("kind: mounts, table: {a: fpga-1}", ".table.a: warning: no device below simulated has th"),
         ("run: [a, b]", ".run: "),
         ("kind: mounts, file: /a", ": give one of kind, file and run"),
         ("kind: mounts, line: '['", ".line: is not a regular expression"),

@@ -80,10 +80,10 @@ BAD = {
             "pod: pod0\n      metadata: {labels: {a: '${class.other}'}}\n",
             16,
             "unknown variable ${class.other}",
-        ),
+        )
     ],
     "_says_first_why_the_behaviour_matters": [
-        Bad(NODE, "# Why it matters.\n", "", 1, "begin with a comment"),
+        Bad(NODE, "# Why it matters.\n", "", 1, "begin with a comment")
     ],
     "_is_short": [Bad(NODE, "# Why it matters.\n", "# So.\n" * 90, 91, "shorten it to 90")],
     "_has_lines_that_can_be_read": [Bad(NODE, "it matters", "it " * 50, 1, "at most 120 fit")],
@@ -106,10 +106,10 @@ BAD = {
         ),
     ],
     "_lies_in_the_folder_of_its_level": [
-        Bad(NODE, "level: core", "level: extended", 7, "scenarios/extended/FEATURE/given.yaml"),
+        Bad(NODE, "level: core", "level: extended", 7, "scenarios/extended/FEATURE/given.yaml")
     ],
     "_refers_first_to_a_page_that_can_be_opened": [
-        Bad(NODE, "[https:", "[A book, https:", 11, "must be an address"),
+        Bad(NODE, "[https:", "[A book, https:", 11, "must be an address")
     ],
     "_refers_to_a_document_and_an_enhancement": [
         Bad(NODE, "kubernetes.io/docs/", "kep.k8s.io/4381", 11, "add the address of the page"),
@@ -122,7 +122,7 @@ BAD = {
         ),
     ],
     "_core_runs_on_every_minor_with_the_stable_api": [
-        Bad(ALLOCATION, "{}", '{kubernetes: ">=1.36"}', 11, "make it extended"),
+        Bad(ALLOCATION, "{}", '{kubernetes: ">=1.36"}', 11, "make it extended")
     ],
     "_core_needs_nothing_that_is_off_by_default": [
         Bad(ALLOCATION, "{}", "{featureGates: [DRAAdminAccess]}", 11, "make it extended"),
@@ -160,7 +160,7 @@ BAD = {
             "  - expect:\n",
             23,
             "must be a name of this run",
-        ),
+        )
     ],
     "_creates_only_names_of_the_run_outside_its_namespace": [
         Bad(ALLOCATION, "${name.slice}", "slice", 16, "must begin with ${name. or ${class."),
@@ -173,13 +173,13 @@ BAD = {
         ),
     ],
     "_asks_for_no_devices_where_it_brings_its_own": [
-        Bad(ALLOCATION, "{}", "{devices: 1}", 11, "leave out those of a driver"),
+        Bad(ALLOCATION, "{}", "{devices: 1}", 11, "leave out those of a driver")
     ],
     "_declares_a_claim_that_containers_share": [
-        Bad(NODE, ", driverCan: [claimOfSeveralContainers]", "", 15, "`driverCan: [claimOfSeveral"),
+        Bad(NODE, ", driverCan: [claimOfSeveralContainers]", "", 15, "`driverCan: [claimOfSeveral")
     ],
     "_looks_at_the_claim_of_a_pod_that_waits": [
-        Bad(ALLOCATION, "    - {claim: two, allocated: false}\n", "", 23, "allocated: false}` of"),
+        Bad(ALLOCATION, "    - {claim: two, allocated: false}\n", "", 23, "allocated: false}` of")
     ],
     "_asks_for_texts_only_where_they_are_the_point": [
         Bad(
@@ -188,7 +188,7 @@ BAD = {
             "reason: Unschedulable, message: cannot allocate",
             24,
             "no part of the API",
-        ),
+        )
     ],
     "_waits_for_no_event": [
         Bad(
@@ -197,7 +197,7 @@ BAD = {
             "  - expect:\n    - event: {kind: Pod, name: pod0, reason: Scheduled}\n",
             24,
             "look at the object's status",
-        ),
+        )
     ],
 }
 """Name of a rule's function -> files that break that rule."""

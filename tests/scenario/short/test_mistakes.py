@@ -36,7 +36,7 @@ MISTAKES = {
     ),
     "{pod: p, resourceClaims: 1.5}": f"{APPLY}.resourceClaims: must be a list, is 1.5",
     "{pod: p, resourceClaims: [{name: [], resourceClaimName: one}]}": (
-        f"{APPLY}.resourceClaims[0]: a pod resource claim needs a name"
+        f"{APPLY}.resourceClaims[0].name: must be text, is []"
     ),
     "{pod: p, metadata: 3}": f"{APPLY}",
     "{kind: [Pod], metadata: {name: p}}": f"{APPLY}.apiVersion: is required but missing",

@@ -140,14 +140,14 @@ def test_one_request_gets_different_devices_not_shares_of_one() -> None:
             "what it publishes is in use, tainted, of an incomplete pool or not of the class",
             id="in use",
         ),
-        pytest.param(TWO_NODES, used_by_somebody, None, id="one is free"),
+        pytest.param(TWO_NODES, used_by_somebody, "", id="one is free"),
     ],
 )
 def test_why_no_device_is_free(
-    slices: list[Obj], given: Callable[[ReferenceScope], object] | None, why: str | None
+    slices: list[Obj], given: Callable[[ReferenceScope], object] | None, why: str
 ) -> None:
     found = offered(*slices, given=given or (lambda scope: None))
-    assert found.lacking.get("devices") == why
+    assert found.free.why_none == why
 
 
 def test_only_devices_of_the_profiles_class_are_counted() -> None:
@@ -176,7 +176,7 @@ def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
     driver = PROFILE.driver
     expected = f'device.attributes["{driver}"]["serial"] == {len(told) - 1}'
     assert found.free.last_by_node == {"n0": (told[-1]["name"], expected, False)}
-    assert Ability.DISTINCT_DEVICES in found.abilities
+    assert Ability.DISTINCT_DEVICES in found.free.abilities
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
 )
 def test_why_no_device_can_be_asked_for_alone_is_said(slices: tuple[Obj, ...], why: str) -> None:
     found = offered(*slices)
-    assert Ability.DISTINCT_DEVICES not in found.abilities
-    assert why in found.lacking[Ability.DISTINCT_DEVICES]
+    assert Ability.DISTINCT_DEVICES not in found.free.abilities
+    assert why in found.free.lacking[Ability.DISTINCT_DEVICES]
 
 
 ONE_OF_TWO = {**SHARED, "attributes": {"serial": {"int": 1}}}
@@ -205,4 +205,7 @@ ONE_OF_TWO = {**SHARED, "attributes": {"serial": {"int": 1}}}
 )
 def test_shares_and_partitions_are_abilities(slices: list[Obj], ability: str, there: bool) -> None:
     found = offered(*slices)
-    assert ((ability in found.abilities), (ability not in found.lacking)) == (there, there)
+    assert ((ability in found.free.abilities), (ability not in found.free.lacking)) == (
+        there,
+        there,
+    )

@@ -2,115 +2,95 @@
 
 from __future__ import annotations
 
-from tests.mutants.real.change import Wrong, before, instead
+from tests.mutants.real.change import before, instead, make_wrong
 from tests.mutants.real.places import ALLOCATOR, TAINT_RULES, TOLERATION
 
 _EFFECT = "switch taint.Effect {"
 _TAINTS = "extended/device-taints"
 
 WRONGS = (
-    Wrong(
+    make_wrong(
         "ignores-noschedule",
         "NoSchedule taints of devices are ignored",
-        (
-            before(
-                ALLOCATOR,
-                _EFFECT,
-                "if taint.Effect == resourceapi.DeviceTaintEffectNoSchedule && WRONG { continue }",
-            ),
+        before(
+            ALLOCATOR,
+            _EFFECT,
+            "if taint.Effect == resourceapi.DeviceTaintEffectNoSchedule && WRONG { continue }",
         ),
-        (f"{_TAINTS}/noschedule-taint-keeps-pods-away",),
+        by=f"{_TAINTS}/noschedule-taint-keeps-pods-away",
         judged=True,
     ),
-    Wrong(
+    make_wrong(
         "ignores-noexecute",
         "NoExecute taints of devices keep no new pod away",
-        (
-            before(
-                ALLOCATOR,
-                _EFFECT,
-                "if taint.Effect == resourceapi.DeviceTaintEffectNoExecute && WRONG { continue }",
-            ),
+        before(
+            ALLOCATOR,
+            _EFFECT,
+            "if taint.Effect == resourceapi.DeviceTaintEffectNoExecute && WRONG { continue }",
         ),
-        (f"{_TAINTS}/noexecute-taint-keeps-new-pods-away",),
+        by=f"{_TAINTS}/noexecute-taint-keeps-new-pods-away",
         judged=True,
     ),
-    Wrong(
+    make_wrong(
         "none-keeps-away",
         "a taint with the effect None keeps new pods away",
-        (
-            before(
-                ALLOCATOR,
-                _EFFECT,
-                "if taint.Effect == resourceapi.DeviceTaintEffectNone && WRONG { return true }",
-            ),
+        before(
+            ALLOCATOR,
+            _EFFECT,
+            "if taint.Effect == resourceapi.DeviceTaintEffectNone && WRONG { return true }",
         ),
-        (f"{_TAINTS}/none-taint-keeps-nobody-away",),
+        by=f"{_TAINTS}/none-taint-keeps-nobody-away",
         judged=True,
     ),
-    Wrong(
+    make_wrong(
         "only-first-taint",
         "only the first taint of a device is looked at",
-        (
-            instead(
-                ALLOCATOR,
-                "for _, taint := range device.Taints {",
-                "for index, taint := range device.Taints {\nif index > 0 && WRONG { break }\n",
-            ),
+        instead(
+            ALLOCATOR,
+            "for _, taint := range device.Taints {",
+            "for index, taint := range device.Taints {\nif index > 0 && WRONG { break }\n",
         ),
-        (f"{_TAINTS}/second-taint-keeps-pods-away",),
+        by=f"{_TAINTS}/second-taint-keeps-pods-away",
         judged=True,
     ),
-    Wrong(
+    make_wrong(
         "ignores-taint-rules",
         "DeviceTaintRules are not applied",
-        (
-            before(
-                TAINT_RULES,
-                "deviceSelector := taintRule.Spec.DeviceSelector",
-                "if WRONG { continue }",
-            ),
+        before(
+            TAINT_RULES, "deviceSelector := taintRule.Spec.DeviceSelector", "if WRONG { continue }"
         ),
-        ("extended/device-taint-rules/noschedule-rule-withholds-device",),
+        by="extended/device-taint-rules/noschedule-rule-withholds-device",
         judged=True,
     ),
-    Wrong(
+    make_wrong(
         "ignores-toleration-key",
         "a toleration covers taints of every key",
-        (
-            instead(
-                TOLERATION,
-                "toleration.Key != taint.Key {",
-                "toleration.Key != taint.Key && !WRONG {",
-            ),
+        instead(
+            TOLERATION, "toleration.Key != taint.Key {", "toleration.Key != taint.Key && !WRONG {"
         ),
-        (f"{_TAINTS}/toleration-of-one-key",),
+        by=f"{_TAINTS}/toleration-of-one-key",
         judged=True,
     ),
-    Wrong(
+    make_wrong(
         "ignores-toleration-effect",
         "a toleration covers taints of every effect",
-        (
-            instead(
-                TOLERATION,
-                "toleration.Effect != taint.Effect {",
-                "toleration.Effect != taint.Effect && !WRONG {",
-            ),
+        instead(
+            TOLERATION,
+            "toleration.Effect != taint.Effect {",
+            "toleration.Effect != taint.Effect && !WRONG {",
         ),
-        (f"{_TAINTS}/toleration-of-one-effect",),
+        by=f"{_TAINTS}/toleration-of-one-effect",
         judged=True,
     ),
-    Wrong(
+    make_wrong(
         "ignores-toleration-value",
         "a toleration covers taints of every value",
-        (
-            instead(
-                TOLERATION,
-                "return toleration.Value == taint.Value",
-                "return toleration.Value == taint.Value || WRONG",
-            ),
+        instead(
+            TOLERATION,
+            "return toleration.Value == taint.Value",
+            "return toleration.Value == taint.Value || WRONG",
         ),
-        (f"{_TAINTS}/toleration-allows-tainted-device",),
+        by=f"{_TAINTS}/toleration-allows-tainted-device",
         judged=True,
     ),
 )

@@ -1,0 +1,91 @@
+"""docs/kubernetes-1.38.md: what a Kubernetes minor changes for DRA, from the repository's tables.
+
+    python -m ci.minor_page
+
+Gates are from `reference_allocator.gates`, the rest from conformance/scenario/minor_changes.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ci.testing.part import ROOT
+from conformance.scenario.minor_changes import MinorChange, load_changes
+from reference_allocator.gates import MINORS, Gate, gates_for_version
+
+MINOR: Final = "1.38"
+PAGE: Final = ROOT / f"docs/kubernetes-{MINOR}.md"
+_READERS: Final = {
+    "operators": "operators of clusters",
+    "authors": "authors of claims, templates and classes",
+    "drivers": "authors of drivers",
+    "schedulers": "authors of schedulers",
+}
+_HEAD: Final = f"""# Kubernetes {MINOR} for DRA
+
+<!-- Written by `python -m ci.minor_page` from conformance/scenario/minor_changes.yaml and
+reference_allocator/gates.py; do not edit. -->
+
+What Kubernetes {MINOR} changes for Dynamic Resource Allocation, read and measured at v1.38.0-beta.0
+(6 November 2026) by comparing its code and its answers with 1.37's. It may change until {MINOR}.0.
+`dra-conformance audit --upgrade-to {MINOR}` finds what is marked with *found*.
+"""
+_TAIL: Final = """
+## Found in the beta
+
+[The outcome of a claim depends on the order of a map, and `in` hides what cannot be
+read](found/order-of-a-map.md).
+
+## Earlier minors
+
+"""
+
+
+def write_page() -> str:
+    """Return the page."""
+    rows = list(load_changes().values())
+    parts = [_HEAD, "\n## Feature gates\n\n", *_list_gates()]
+    for reader, title in _READERS.items():
+        own = [row for row in rows if reader in row.readers and row.minor in (MINOR, "")]
+        parts += [f"\n## For {title}\n\n", *_tabulate(own)]
+    parts += [_TAIL]
+    earlier = [row for row in rows if row.minor not in (MINOR, "")]
+    parts += ["| since | change | what to do | source |\n|---|---|---|---|\n"]
+    parts += [f"| {row.minor} | {row.change} | {row.advice} | {row.source} |\n" for row in earlier]
+    return "".join(parts)
+
+
+def _tabulate(rows: list[MinorChange]) -> Iterator[str]:
+    yield "| change | what to do | source | shown by |\n|---|---|---|---|\n"
+    for row in rows:
+        found = " *(found)*" if row.found else ""
+        yield f"| {row.change}{found} | {row.advice} | {row.source} | {_link(row.shown_by)} |\n"
+
+
+def _link(shown_by: str) -> str:
+    path = shown_by if "." in shown_by.rpartition("/")[2] else f"scenarios/{shown_by}.yaml"
+    name = path.rpartition("/")[2].removesuffix(".yaml")
+    return f"[{name}]({path.removeprefix('docs/') if path.startswith('docs/') else f'../{path}'})"
+
+
+def _list_gates() -> Iterator[str]:
+    previous = MINORS[MINORS.index(MINOR) - 1]
+    before, after = gates_for_version(previous), gates_for_version(MINOR)
+    yield f"| gate | {previous} | {MINOR} |\n|---|---|---|\n"
+    for name in sorted(before.keys() | after.keys()):
+        states = [_describe_gate(gates.get(name)) for gates in (before, after)]
+        if states[0] != states[1]:
+            yield f"| {name} | {states[0]} | {states[1]} |\n"
+
+
+def _describe_gate(gate: Gate | None) -> str:
+    if gate is None:
+        return "not there"
+    if gate.removed:
+        return "removed, always on"
+    return f"{gate.stage}, {'on' if gate.default else 'off'}{', locked' if gate.locked else ''}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(write_page(), encoding="utf-8")

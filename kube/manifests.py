@@ -1,0 +1,356 @@
+"""Objects of the Kubernetes API in text that people bring: read one by one, in bounded memory.
+
+What `kubectl get -o yaml` prints of a cluster is one document of hundreds of megabytes, so that
+items of a list are built one after the other from the parser's events, never the whole. Text is not
+trusted: safe tags only, no duplicate keys, and what one object comes to is counted while it is
+built (as in `kube.base.strictyaml`). Messages quote no values: they may be of a Secret.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, BinaryIO, Final, NamedTuple, cast
+
+import yaml
+
+from kube.base import strictjson
+from kube.base.errors import UsageError
+from kube.base.strictyaml import MAX_DEPTH, MAX_NODES, MAX_NUMBER
+from kube.values import Obj
+
+MAX_YAML: Final = 512 << 20
+"""Bytes of a text that are read as YAML, unpacked; more takes many minutes."""
+
+_CHUNK: Final = 1 << 16
+_GZIP: Final = b"\x1f\x8b"
+_JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*[\"}]|\[|\{\s*\Z)")
+_LOG_OF_DUMP: Final = re.compile(
+    r"==== START logs .*?^==== END logs [^\n]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+)
+"""What `kubectl cluster-info dump` prints between its lists."""
+
+_BETWEEN: Final = re.compile(r"(?:\s|^---[^\n]*\n)*", re.MULTILINE)
+_NUMBERS: Final = {
+    "tag:yaml.org,2002:int": "construct_yaml_int",
+    "tag:yaml.org,2002:float": "construct_yaml_float",
+}
+_TEXTS: Final = frozenset(
+    {
+        "tag:yaml.org,2002:str",
+        "tag:yaml.org,2002:timestamp",
+        "tag:yaml.org,2002:value",
+        "tag:yaml.org,2002:merge",
+    }
+)
+_LONGEST_CACHED: Final = 64
+
+
+class Manifest(NamedTuple):
+    """An object as it was written, and the line where it begins: in a JSON list, that of the list.
+
+    Objects may share parts, so none is changed in place.
+    """
+
+    obj: Obj
+    line: int
+
+
+def read_manifests(
+    stream: BinaryIO, name: str, report_progress: Callable[[int], object] = lambda _size: None
+) -> Iterator[Manifest]:
+    """Yield the objects of a text in YAML or JSON, packed or not, those of lists one by one.
+
+    Args:
+        stream: the text's bytes.
+        name: of the text, for messages.
+        report_progress: gets the number of bytes that were unpacked until now, now and then.
+
+    Raises UsageError: it cannot be read on; the message begins with ``name:line``.
+    """
+    try:
+        source = _Unpacked(stream, report_progress)
+        if _JSON.match(source.peek()):
+            yield from _read_json(source, name)
+        else:
+            yield from _Events(source, name).read_documents()
+    except OSError as error:
+        raise UsageError(f"{name}: cannot be read: {error.strerror}; check the path") from None
+    except zlib.error as error:
+        raise UsageError(
+            f"{name}: cannot be unpacked: {error}; take it from its source again"
+        ) from None
+
+
+class _Unpacked:
+    """A stream's bytes, unpacked, and counted."""
+
+    def __init__(self, stream: BinaryIO, report_progress: Callable[[int], object]) -> None:
+        self._stream = stream
+        self._report_progress = report_progress
+        self._size = 0
+        self._ahead = stream.read(_CHUNK)
+        self._unpacking = zlib.decompressobj(wbits=31) if self._ahead.startswith(_GZIP) else None
+        self._waiting = b""
+        if self._unpacking is not None:
+            self._ahead, self._waiting = b"", self._ahead
+            self._ahead = self._unpack(_CHUNK)
+
+    def peek(self) -> bytes:
+        """Return the first bytes."""
+        return self._ahead
+
+    def read(self, most: int = -1) -> bytes:
+        """Return some bytes, at most so many; none at the end. Raises OSError, zlib.error."""
+        most = _CHUNK if most < 0 else most
+        if self._ahead:
+            data, self._ahead = self._ahead[:most], self._ahead[most:]
+        elif self._unpacking is not None:
+            data = self._unpack(most)
+        else:
+            data = self._stream.read(most)
+        self._size += len(data)
+        self._report_progress(self._size)
+        return data
+
+    def _unpack(self, most: int) -> bytes:
+        unpacking = self._unpacking
+        assert unpacking is not None
+        while not unpacking.eof:
+            packed = self._waiting or self._stream.read(_CHUNK)
+            if not packed:
+                raise zlib.error("it is cut off")
+            data = unpacking.decompress(packed, most)
+            self._waiting = unpacking.unconsumed_tail
+            if data:
+                return data
+        return b""
+
+
+def _read_json(source: _Unpacked, name: str) -> Iterator[Manifest]:
+    """Yield the objects of JSON documents that follow one another."""
+    data = bytearray()
+    with strictjson.explain_errors(name):
+        while chunk := source.read():
+            data += chunk
+            if len(data) > strictjson.MAX_TEXT:
+                raise strictjson.BoundsError(
+                    f"its text takes more than {strictjson.MAX_TEXT >> 20} MiB of memory"
+                )
+        strictjson.check_bounds(data)
+        text = data.decode("utf-8-sig")
+        del data
+        decoder = strictjson.make_sharing_decoder()
+        end, line, counted = 0, 1, 0
+        while True:
+            begin = _skip_between(text, end)
+            if begin == len(text):
+                return
+            line += text.count("\n", counted, begin)
+            counted = begin
+            document, end = decoder.raw_decode(text, begin)
+            if not isinstance(document, dict):
+                raise UsageError(f"{name}:{line}: $: must be an object")
+            for obj in _list_objects(document):
+                yield Manifest(obj, line)
+
+
+def _skip_between(text: str, position: int) -> int:
+    while True:
+        after = cast("re.Match[str]", _BETWEEN.match(text, position)).end()
+        log = _LOG_OF_DUMP.match(text, after)
+        if log is None:
+            return after
+        position = log.end()
+
+
+def _list_objects(document: Obj) -> Iterator[Obj]:
+    """Yield the items of a list, with the kind that they have by it; another object itself."""
+    items, kind = document.get("items"), document.get("kind")
+    if not (isinstance(items, list) and isinstance(kind, str) and kind.endswith("List")):
+        yield document
+        return
+    for item in items:
+        if isinstance(item, dict):
+            yield _complete(item, kind, document.get("apiVersion"))
+
+
+def _complete(item: Obj, list_kind: str, api_version: Any) -> Obj:
+    """Return an item of a list of one kind as an object of its own."""
+    kind = list_kind.removesuffix("List")
+    return (
+        item if item.get("kind") or not kind else {"apiVersion": api_version, "kind": kind, **item}
+    )
+
+
+class _Events:
+    """Builds objects from the events of a YAML parser."""
+
+    def __init__(self, source: _Unpacked, name: str) -> None:
+        self._name = name
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._source = source
+        self._size = 0
+        self._loader = loader(self)
+        self._resolve = lru_cache(maxsize=65_536)(self._read_plain)
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._values = 0
+
+    def read(self, most: int = -1) -> bytes:
+        """Return bytes for the parser. Raises OSError, zlib.error, UsageError: it is too long."""
+        data = self._source.read(most)
+        self._size += len(data)
+        if self._size > MAX_YAML:
+            raise UsageError(
+                f"{self._name}: is larger than {MAX_YAML >> 20} MiB; give only resourceslices,"
+                " deviceclasses, resourceclaims, resourceclaimtemplates, nodes and pods"
+            )
+        return data
+
+    def read_documents(self) -> Iterator[Manifest]:
+        try:
+            self._next()  # the stream's start
+            while not self._is(yaml.StreamEndEvent):
+                self._next()
+                self._anchors.clear()
+                yield from self._read_document()
+                self._next()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            raise self._error(mark, f"is not YAML: {error.problem or error.context}") from None
+        except yaml.YAMLError as error:
+            raise UsageError(f"{self._name}: is not YAML: {str(error).splitlines()[0]}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{self._name}: is not UTF-8 text") from None
+
+    def _read_document(self) -> Iterator[Manifest]:
+        start = self._loader.peek_event().start_mark
+        if not self._is(yaml.MappingStartEvent):
+            self._values = 0
+            if self._build(0) is not None:
+                raise self._error(start, "is not a Kubernetes object")
+            return
+        self._next()
+        document: Obj = {}
+        kindless: list[Manifest] = []
+        has_items = False
+        while not self._is(yaml.MappingEndEvent):
+            self._values = 0
+            mark = self._loader.peek_event().start_mark
+            key = self._read_key(document, mark)
+            if key == "items" and self._is(yaml.SequenceStartEvent):
+                has_items = True
+                document[key] = None
+                for manifest in self._read_items():
+                    if manifest.obj.get("kind"):
+                        yield manifest
+                    else:
+                        kindless.append(manifest)
+            else:
+                document[key] = self._build(1)
+        self._next()
+        if not has_items:
+            yield Manifest(document, start.line + 1)
+            return
+        kind = document.get("kind")
+        if not (isinstance(kind, str) and kind.endswith("List")):
+            raise self._error(
+                start,
+                "is a list without kind, as one is that is cut off; take it from its source again",
+            )
+        for manifest in kindless:
+            yield Manifest(_complete(manifest.obj, kind, document.get("apiVersion")), manifest.line)
+
+    def _read_items(self) -> Iterator[Manifest]:
+        self._next()
+        while not self._is(yaml.SequenceEndEvent):
+            self._values = 0
+            line = self._loader.peek_event().start_mark.line + 1
+            item = self._build(2)
+            if isinstance(item, dict):
+                yield Manifest(item, line)
+        self._next()
+
+    def _build(self, depth: int) -> Any:
+        """Return the value that begins with the next event."""
+        event = self._next()
+        self._values += 1
+        if self._values > MAX_NODES:
+            raise self._error(
+                event.start_mark, f"an object of more than {MAX_NODES} keys and values"
+            )
+        if depth > MAX_DEPTH:
+            raise self._error(event.start_mark, f"nested too deeply, more than {MAX_DEPTH}")
+        if isinstance(event, yaml.AliasEvent):
+            value, size = self._anchors.get(str(event.anchor), (None, -1))
+            if size < 0:
+                raise self._error(event.start_mark, f"{event.anchor!r:.40} is not defined before")
+            self._values += size
+            return value
+        began = self._values
+        if isinstance(event, yaml.ScalarEvent):
+            value = self._read_scalar(event)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = []
+            while not self._is(yaml.SequenceEndEvent):
+                value.append(self._build(depth + 1))
+            self._next()
+        else:
+            value = {}
+            while not self._is(yaml.MappingEndEvent):
+                key = self._read_key(value, self._loader.peek_event().start_mark)
+                value[key] = self._build(depth + 1)
+            self._next()
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value, self._values - began
+        return value
+
+    def _read_key(self, mapping: Obj, mark: Any) -> str:
+        event = self._next()
+        self._values += 1
+        if not isinstance(event, yaml.ScalarEvent):
+            raise self._error(mark, "a key must be plain text")
+        if event.value in mapping:
+            raise self._error(mark, f"the key {event.value[:60]!r} occurs twice")
+        return str(event.value)
+
+    def _read_scalar(self, event: Any) -> Any:
+        if event.tag is None and not event.implicit[0]:
+            return event.value
+        try:
+            if event.tag is None and len(event.value) <= _LONGEST_CACHED:
+                return self._resolve(event.value)
+            return self._read_plain(event.value, event.tag)
+        except (ValueError, ArithmeticError, LookupError, yaml.YAMLError):
+            problem = "a value cannot be read; quote it if it is text"
+            raise self._error(event.start_mark, problem) from None
+
+    def _read_plain(self, text: str, tag: str | None = None) -> Any:
+        """Return the value of a scalar without quotes, or with a tag. Raises ValueError."""
+        if len(text) > _LONGEST_CACHED * MAX_NUMBER:
+            return text
+        tag = tag or self._loader.resolve(yaml.ScalarNode, text, (True, False))
+        if tag in _TEXTS:
+            return text
+        if tag == "tag:yaml.org,2002:null":
+            return None
+        if tag == "tag:yaml.org,2002:bool":
+            return self._loader.bool_values[text.lower()]
+        if tag not in _NUMBERS or len(text) > MAX_NUMBER:
+            raise ValueError(tag)
+        value = getattr(self._loader, _NUMBERS[tag])(yaml.ScalarNode(tag, text))
+        if not math.isfinite(value) or not -(2**63) <= value < 2**64:
+            raise ValueError(text)
+        return value
+
+    def _next(self) -> Any:
+        return self._loader.get_event()
+
+    def _is(self, kind: type[yaml.Event]) -> bool:
+        return isinstance(self._loader.peek_event(), kind)
+
+    def _error(self, mark: Any, problem: str) -> UsageError:
+        return UsageError(f"{self._name}:{mark.line + 1 if mark else 1}: {problem}")

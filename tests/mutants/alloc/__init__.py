@@ -1,1 +1,0 @@
-"""Defects in choosing devices, written from what tests/statements/alloc*.yaml say."""

@@ -1,0 +1,1 @@
+"""Defects of what the API server takes, refuses, stores and shows."""

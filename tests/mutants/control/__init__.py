@@ -1,1 +1,0 @@
-"""Defects of controllers and scheduler, written from Kubernetes' sources without the scenarios."""

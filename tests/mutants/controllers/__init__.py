@@ -1,0 +1,1 @@
+"""Defects of the controllers, written from Kubernetes' sources."""

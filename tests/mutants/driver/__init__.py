@@ -1,0 +1,1 @@
+"""Defects of a DRA driver, as the kubelet sees it."""

@@ -1,0 +1,1 @@
+"""Defects of the scheduler, the choice of devices aside."""
