@@ -34,7 +34,7 @@ class ClaimController:
         self._api = api
         self._reported: dict[str, str] = {}
         # Nobody has ever used the others.
-        self._claims = View(
+        self.claims = View(
             cluster.store,
             ["ResourceClaim"],
             lambda claim: bool(claim["status"]) or is_owned_or_deleted(claim),
@@ -48,7 +48,7 @@ class ClaimController:
         for pod in self._store.all("Pod"):
             if pod["spec"].get("resourceClaims") and not pods.is_deleted(pod):
                 self._sync_pod(pod)
-        for claim in self._claims.list_objects():
+        for claim in self.claims.list_objects():
             self._sync_claim(claim)
 
     def _sync_pod(self, pod: Obj) -> None:

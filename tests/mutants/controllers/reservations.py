@@ -10,6 +10,7 @@ from kubesim import pods
 from kubesim.cluster import Cluster
 from kubesim.controllers.claims import ClaimController
 from kubesim.store import namespace_of, uid_of
+from kubesim.views import View
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Original, instead, part, replace
 
@@ -53,7 +54,9 @@ def allocates_without_pod(world: World) -> None:
             store.modify(claim, lambda new: new["status"].update(allocation=nothing))
         return original(claim)
 
-    replace(part(world, ClaimController).remaining_users, remaining_users)
+    controller = part(world, ClaimController)
+    controller.claims = View(store, ["ResourceClaim"], lambda _: True)  # also those without users
+    replace(controller.remaining_users, remaining_users)
 
 
 @instead(Cluster.claims_of)
