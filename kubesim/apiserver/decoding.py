@@ -17,10 +17,17 @@ from kubesim.rawjson import RawObject
 from kubesim.resources import Kind
 from kubesim.store import clone
 from reference_allocator.api import schema
-from reference_allocator.api.quantity import NO_QUANTITY, as_quantity
+from reference_allocator.api.quantity import NO_QUANTITY, WrittenNumber, as_quantity
 from reference_allocator.api.schema import LIST, MAP, WrongType
 
-_GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
+_GO_KINDS = {
+    str: "string",
+    int: "number",
+    float: "number",
+    WrittenNumber: "number",
+    bool: "bool",
+    list: "array",
+}
 _READ_THEMSELVES = frozenset({"quantity", "time"})
 _EMBEDDED = frozenset(
     {"DeviceAllocationConfiguration", "DeviceClaimConfiguration", "DeviceClassConfiguration"}
@@ -145,7 +152,7 @@ def _explain_mismatch(root: str, mistake: WrongType) -> str:
     value = mistake.value
     found_type = "bool" if isinstance(value, bool) else _GO_KINDS.get(type(value), "object")
     if is_integer and found_type == "number":
-        found_type = f"number {value}"
+        found_type = f"number {value.text if isinstance(value, WrittenNumber) else value}"
     field = str(mistake.path[-1]) if mistake.path else ""
     go_type = load_go_types().get(mistake.owner, {}).get(field) or _go_type(mistake.shape)
     struct = _go_type(mistake.owner).rpartition(".")[2]

@@ -183,9 +183,7 @@ class Application:
         with self.backend.lock:
             if self._wakeups is None:
                 self._wakeups = Wakeups(self.backend.history, loop)
-        stream = stream_watch(
-            self.backend, self._wakeups, call, min(seconds, _WATCH_SECONDS), form
-        )
+        stream = stream_watch(self.backend, self._wakeups, call, min(seconds, _WATCH_SECONDS), form)
         return StreamingResponse(stream, media_type="application/json")
 
     def _carry_out(self, call: Call, accept: str, sent: Sent, warnings: Warnings) -> Response:

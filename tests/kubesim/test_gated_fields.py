@@ -83,12 +83,6 @@ def published(device: Obj) -> Obj:
             "devices/0",
             {"bindsToNode", "bindingConditions", "bindingFailureConditions"},
         ),
-        (
-            "DRAResourceClaimDeviceStatus",
-            published(BINDING),
-            "devices/0",
-            {"bindsToNode", "bindingConditions", "bindingFailureConditions"},
-        ),
         ("DRAPartitionableDevices", published(COUNTING), "devices/0", {"consumesCounters"}),
     ],
 )
@@ -101,3 +95,11 @@ def test_field_is_kept_with_its_gate_only(
         for step in path.split("/"):
             found = found[int(step)] if step.isdigit() else found[step]
         assert (left & set(found)) == (left if on else set())
+
+
+def test_binding_conditions_need_the_gate_of_device_status_too(open_target: Open) -> None:
+    # From 1.35 on no API server starts with one of these gates and not the other.
+    gates = {"DRADeviceBindingConditions": True, "DRAResourceClaimDeviceStatus": False}
+    scope = new_scope(open_target(kubernetes_version="1.34.0", feature_gates=gates))
+    device = scope.create(published(BINDING))["spec"]["devices"][0]
+    assert not {"bindsToNode", "bindingConditions", "bindingFailureConditions"} & set(device)
