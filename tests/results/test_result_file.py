@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.results.events.comparison import Judgement, Verdict
+from conformance.results.events.account import Account
+from conformance.results.events.comparison import Judgement, ScenarioCompared, Verdict
 from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.results.read import ResultFileError, load_results
-from conformance.results.write import ResultFile, result_schema
+from conformance.results.write import ResultFile, from_line, result_schema, to_line
 from kube.base.errors import UsageError
 from tests.report.builders import (
     HOSTILE,
@@ -253,6 +254,15 @@ def test_what_the_comparison_says_is_read_back_as_the_same_events(tmp_path: Path
     assert sorted(result.compared, key=lambda item: item.scenario, reverse=True) == list(events)
     assert result.verdicts[Verdict.MISSED] == 1
     assert result.where("compared", "core/passing") == f"{path}:2"
+
+
+def test_line_has_an_account_only_where_there_is_one() -> None:
+    """Digests of parts of older files are worked out of such lines."""
+    plain, account = finished(planned()), Account(events=("Pod p: ...",), calls={"c": ("prepare",)})
+    assert "account" not in to_line(plain)
+    assert "explained" not in to_line(ScenarioCompared("core/a"))
+    line = json.loads(json.dumps(to_line(replace(plain, account=account))))
+    assert from_line(line, {plain.scenario.id: plain.scenario}) == replace(plain, account=account)
 
 
 def test_what_was_tested_stands_in_the_header(tmp_path: Path) -> None:
