@@ -114,6 +114,33 @@ def is_unset(owner: str, field: str, value: Any) -> bool:
     return load_forms().get(owner, {}).get(field) in (None, "null")
 
 
+def drop_unset(obj: Obj) -> Obj:
+    """Return an object as it comes back from etcd: protobuf knows no empty list or map.
+
+    ``obj``: in the version that it names; not changed.
+    """
+    root = schema.roots().get(f"{obj['apiVersion']}/{obj['kind']}")
+    kept: Obj = obj if root is None else _drop_unset(root, obj)
+    return kept
+
+
+def _drop_unset(shape: str, value: Any) -> Any:
+    if shape.startswith(LIST):
+        inner = shape[len(LIST) :]
+        return value if inner in _ZEROS else [_drop_unset(inner, item) for item in value]
+    if shape.startswith(MAP):
+        inner = shape[len(MAP) :]
+        return {key: _drop_unset(inner, item) for key, item in value.items()}
+    fields = schema.types().get(shape)
+    if fields is None:
+        return value
+    return {
+        field: _drop_unset(fields[field], item) if field in fields else item
+        for field, item in value.items()
+        if field not in fields or not is_unset(shape, field, item)
+    }
+
+
 def encode_object(obj: Obj) -> Obj:
     """Return a copy of an object, in the version that it names, as an API server writes it."""
     root = schema.roots().get(f"{obj['apiVersion']}/{obj['kind']}")

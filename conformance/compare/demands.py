@@ -119,7 +119,7 @@ def derive_demand(scenario: Scenario) -> Demand:
             # The target has nothing to allocate where a claim is not there, or has its devices.
             if (
                 sources <= created
-                and sources - {wanted_claim.claim for wanted_claim in claims}
+                and sources - written - {wanted_claim.claim for wanted_claim in claims}
                 and "${" not in name
             ):
                 waiting[name] = None

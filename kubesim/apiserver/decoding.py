@@ -136,7 +136,12 @@ def copy_decoded(shape: str, value: Any) -> Any:
         for key, item in value.items()
         if item is not None and key in fields
     }
-    return {key: item for key, item in decoded.items() if not is_unset(shape, key, item)}
+    # Validation can tell an empty list or map from none; what is stored cannot (`drop_unset`).
+    return {
+        key: item
+        for key, item in decoded.items()
+        if isinstance(item, (list, dict)) or not is_unset(shape, key, item)
+    }
 
 
 def _explain_mismatch(root: str, mistake: WrongType) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from kube.errors import ApiError
 from kube.store import has_labels
 from kube.values import Obj, Ref
-from kubesim import validation
+from kubesim import goforms, validation
 from kubesim.apiserver import (
     conversion,
     decoding,
@@ -70,7 +70,7 @@ class ApiServer:
             self.admit(kind, new)
         except ApiError as error:
             raise self._arrange(kind, obj["apiVersion"], new, error) from None
-        return conversion.to_version(self._store.add(new), obj["apiVersion"])
+        return conversion.to_version(self._store.add(goforms.drop_unset(new)), obj["apiVersion"])
 
     def admit(self, kind: Kind, new: Obj) -> None:
         """Refuse a new object that may not be stored, complete but for a name that is generated.
@@ -191,6 +191,8 @@ class ApiServer:
         self._check_precondition(ref, merged, old, verb)
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
         new = conversion.to_storage(decoding.decode_object(kind, merged))
+        if kind.name != "ResourceSlice":  # of which validation looks for lists that are there
+            new = goforms.drop_unset(new)  # to it and to ``old``, which is stored, they are equal
         forbidden: list[FieldError] = []
         if subresource == "status":
             new = {**clone(old), "status": new.get("status") or {}}
@@ -221,7 +223,8 @@ class ApiServer:
         if forbidden:
             refusal = invalid_status(kind, ref.name, forbidden)
             raise self._arrange(kind, ref.api_version, new, refusal)
-        return conversion.to_version(self._store.replace(new), ref.api_version)
+        stored = self._store.replace(goforms.drop_unset(new))
+        return conversion.to_version(stored, ref.api_version)
 
     def _check_precondition(self, ref: Ref, new: Obj, old: Obj, verb: str) -> None:
         """Check that a change is meant of the object that there is now.

@@ -108,7 +108,7 @@ spec:
         ("run --run-id abc\n", "--run-id 'abc\\n'"),
         ("run -k [", "no scenario with an id that matches -k"),
         (f"run --driver {'x' * 5000}", "File name too long"),
-        ("replay .", "is a folder"),
+        ("replay .", ".: is empty"),
         ("run --cluster local", "--cluster goes with --target cluster"),
         ("run --target cluster", "needs --cluster kubeconfig, kind or local"),
         ("run --target cluster --cluster kubeconfig --kubeconfig x", "x: no such file"),

@@ -195,7 +195,7 @@ def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
             ("explain", [], "escaped.json.gz", _TEXT),
             ("explain", [], "wide.json.gz", _TEXT),
             ("explain", [], "digits.json.gz", "digits"),
-            ("explain", [], "zeros.json.gz", _TEXT),
+            ("explain", [], "zeros.json.gz", "control characters are not allowed"),
             ("audit", [], "lists.json.gz", _VALUES),
             ("replay", [], "lists.json.gz", _VALUES),
             ("shrink", [], "lists.json.gz", _VALUES),

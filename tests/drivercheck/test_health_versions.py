@@ -24,5 +24,6 @@ V1, V1ALPHA1 = "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"
 def test_newest_comes_first_whatever_the_order_of_the_driver_is(
     supported: list[str], offered: list[str]
 ) -> None:
-    bench = cast("Bench", SimpleNamespace(info=SimpleNamespace(supported_versions=supported)))
+    driver = SimpleNamespace(info=SimpleNamespace(supported_versions=supported))
+    bench = cast("Bench", SimpleNamespace(driver=driver))
     assert _offered_versions(bench) == offered

@@ -82,7 +82,6 @@ def read_events(text: str, most_values: int, most_depth: int) -> list[tuple[Any,
         reader = _Reader(parser.get_event, most_values, most_depth)
         while not isinstance(event := parser.get_event(), events.StreamEndEvent):
             if isinstance(event, events.DocumentStartEvent):
-                reader.values = 0
                 data, marks = reader.read(parser.get_event(), 0)
                 if data is not None:
                     documents.append((data, LineIndex(marks)))
@@ -92,7 +91,7 @@ def read_events(text: str, most_values: int, most_depth: int) -> list[tuple[Any,
 
 
 class _Reader:
-    """Turns events into values; ``values`` are those of the document so far."""
+    """Turns events into values; ``values`` are those of the text so far."""
 
     def __init__(self, next_event: Callable[[], Any], most_values: int, most_depth: int) -> None:
         self.values = 0

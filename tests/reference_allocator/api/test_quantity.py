@@ -99,7 +99,7 @@ def test_json_numbers_are_quantities_and_other_values_are_not() -> None:
     assert as_quantity(5) == parse_quantity("5")
     assert as_quantity(1.5) == parse_quantity("1500m")
     assert as_quantity(141e9).as_int64() == 141_000_000_000  # as Go prints what YAML has
-    assert [str(as_quantity(number)) for number in (1e21, 1e-7, 0.0)] == ["1e21", "100e-9", "0"]
+    assert [str(as_quantity(number)) for number in (1e21, 1e-7, 0.0)] == ["1e+21", "100e-9", "0"]
     assert as_quantity(None).nanos == 0
     refused: tuple[object, ...] = (True, [], {})
     for value in refused:
