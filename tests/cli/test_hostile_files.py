@@ -19,6 +19,7 @@ import pytest
 from conformance.cli.commands.merge import merge_command as merge
 from conformance.results.events.scenario import Outcome
 from conformance.results.write import ResultFile
+from conformance.scenario.loader import load_scenarios
 from kube.base.errors import UsageError
 from tests.report.builders import finished, planned, play, stream
 
@@ -51,9 +52,18 @@ def different() -> bytes:
 
 
 def of_large_cluster(folder: Path, nodes: int) -> Path:
-    """The shipped run, if its cluster had so many more nodes with 8 GPUs of another driver each."""
+    """The shipped run, if its cluster had so many more nodes with 8 GPUs of another driver each.
+
+    As if it had been of today's scenarios: who changed one since runs all again later.
+    """
     packed = next((Path(__file__).parents[2] / "reports").glob("*/*nvml*/evidence.json.xz"))
     document = json.loads(lzma.decompress(packed.read_bytes()))
+    header, _, events = document["results"].partition("\n")
+    planned = {item["id"]: item["digest"] for item in json.loads(header)["planned"]}
+    for loaded in load_scenarios():
+        if loaded.id in planned:
+            header = header.replace(planned[loaded.id], loaded.digest)
+    document["results"] = f"{header}\n{events}"
     slices = json.dumps([slice_of(f"other-{number}") for number in range(nodes)])[1:-1]
     digest = hashlib.sha256()
     path = folder / "large.ndjson"

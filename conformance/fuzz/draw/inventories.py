@@ -256,7 +256,9 @@ def draw_cpu(dice: Dice, index: int) -> Json:
                 ),
             }
         },
-        "nodeAllocatableResources": {"cpu": {"mapping": {"capacityKey": "cpu"}}},
+        "nodeAllocatableResources": {
+            "cpu": {"mapping": {"capacityKey": "cpu", "capacityMultiplier": "1"}}
+        },
     }
     return _with_extras(dice, device)
 
