@@ -12,11 +12,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conformance.cli.commands.merge import merge_command as merge
+from conformance.digest import set_digest
 from conformance.results.events.scenario import Outcome
 from conformance.results.write import ResultFile
 from conformance.scenario.loader import load_scenarios
@@ -58,12 +60,12 @@ def of_large_cluster(folder: Path, nodes: int) -> Path:
     """
     packed = next((Path(__file__).parents[2] / "reports").glob("*/*nvml*/evidence.json.xz"))
     document = json.loads(lzma.decompress(packed.read_bytes()))
-    header, _, events = document["results"].partition("\n")
-    planned = {item["id"]: item["digest"] for item in json.loads(header)["planned"]}
-    for loaded in load_scenarios():
-        if loaded.id in planned:
-            header = header.replace(planned[loaded.id], loaded.digest)
-    document["results"] = f"{header}\n{events}"
+    header_text, _, events = document["results"].partition("\n")
+    header, shipped = json.loads(header_text), {item.id: item.digest for item in load_scenarios()}
+    for item in header["planned"]:
+        item["digest"] = shipped.get(item["id"], item["digest"])
+    header["scenarioSetDigest"] = set_digest(SimpleNamespace(**item) for item in header["planned"])
+    document["results"] = f"{json.dumps(header)}\n{events}"
     slices = json.dumps([slice_of(f"other-{number}") for number in range(nodes)])[1:-1]
     digest = hashlib.sha256()
     path = folder / "large.ndjson"
