@@ -71,8 +71,9 @@ _IN_FLIGHT: Final = " is in the process of being allocated. "
 _COUNTS: Final = re.compile(r"\d+(?:/\d+)? (?=nodes? )|\d+ (?=\w)")
 _OF_OTHER_NODES: Final = re.compile(
     r"(, )?(\d+ )?node\(s\) (didn't match Pod's node affinity/selector"
-    r"|didn't satisfy plugin\(s\) \[NodeAffinity\])(?=[.,])"
+    r"|didn't satisfy plugin\(s\) \[NodeAffinity\]|had untolerated taint\(s\))(?=[.,])"
 )
+_UNSCHEDULED: Final = re.compile(r"Pod (\S+): Warning FailedScheduling of \S+: (.*)")
 _SHORTAGE: Final = re.compile(
     r"(Pod \S+): Warning FailedScheduling of \S+: .*\bcannot allocate all claims"
 )
@@ -107,7 +108,7 @@ def _is_told_again(line: Line) -> bool:
 
 def _is_answered_in_part(line: Line) -> bool:
     """Return whether a line is of the health of devices of a pod for which a driver refused one."""
-    if not line.on_target or _HEALTH.match(line.text) is None:
+    if _HEALTH.match(line.text) is None:
         return False
     refused = re.compile(rf"Pod {re.escape(line.about)}: .*{_REFUSED}")
     return any(refused.match(text) for text in line.target.events)
@@ -118,6 +119,15 @@ def _is_passing_shortage(line: Line) -> bool:
     match = _SHORTAGE.match(line.text)
     scheduled = f"{match[1]}: Normal Scheduled of " if match else ""
     return match is not None and any(text.startswith(scheduled) for text in line.target.events)
+
+
+def _is_late(line: Line) -> bool:
+    """Return whether a pod of the target says in its status what the event would have said."""
+    match = _UNSCHEDULED.match(line.text)
+    if match is None or line.target.pods is None:
+        return False
+    said = _without_other_nodes(f"condition: PodScheduled=False: Unschedulable: {match[2]}")
+    return said in map(_without_other_nodes, line.target.pods.get(match[1], ()))
 
 
 def _names_other_nodes(line: Line) -> bool:
@@ -167,6 +177,12 @@ RULES: Final[Sequence[Rule]] = (
         _names_other_nodes,
     ),
     Rule(
+        "late-event",
+        "a scheduler writes an event beside the condition that says the same, and a step that waits"
+        " for the condition can be over before",
+        lambda line: not line.on_target and _is_late(line),
+    ),
+    Rule(
         "in-flight",
         "a scheduler goes on while it binds another pod; the reference binds a pod at once",
         lambda line: line.on_target and _IN_FLIGHT in line.text,
@@ -179,8 +195,8 @@ RULES: Final[Sequence[Rule]] = (
     ),
     Rule(
         "map-order",
-        "a kubelet reads a driver's answers up to the first refusal, in the order of a Go map; the"
-        " reference keeps none beside a refusal",
+        "a kubelet asks drivers, and reads a driver's answers, up to the first refusal, in the"
+        " order of a Go map; the reference asks all, and keeps no answer beside a refusal",
         _is_answered_in_part,
     ),
     Rule(

@@ -37,8 +37,12 @@ NOT_THE_GPUS = re.compile(
 """Reasons to skip a scenario that hold for this cluster, or upstream's driver, with any GPUs."""
 
 
-REGRESSIONS = "regressions/"
-"""Ids of scenarios that are there to show a fault of Kubernetes, which a version may have."""
+REGRESSIONS = (
+    "regressions/",
+    "extended/extended-resource/class-renamed-frees-the-name",
+    "extended/extended-resource/class-that-stays-serves",
+)
+"""How ids of scenarios begin that show a fault of Kubernetes each time, if a version has it."""
 
 MOST_BY_CHANCE = 2
 """Other scenarios that may meet a known fault. On machines under load kube-scheduler 1.37.1 gives a

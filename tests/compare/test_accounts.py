@@ -55,6 +55,12 @@ CASES: Final[dict[str, tuple[Lines, Lines, Lines, str | None]]] = {
         (),
         "other-nodes",
     ),
+    "other nodes are tainted": (
+        (FAILED.format(2, f"{LACK}, 1 node(s) had untolerated taint(s)"),),
+        (FAILED.format(1, LACK),),
+        (),
+        "other-nodes",
+    ),
     "another reason": ((FAILED.format(2, ELSEWHERE),), (FAILED.format(1, LACK),), (), None),
     "being allocated": (
         (FAILED.format(1, "resource claim ns/c is in the process of being allocated. x"),),
@@ -106,13 +112,25 @@ def test_answer_beside_a_refusal_may_be_read_or_not() -> None:
         (),
         {"map-order": 1},
     )
+    assert compare_accounts(Account((refusal,), {}), Account((refusal,), said))[0] == ()
     [differing], _ = compare_accounts(Account((), said), Account((), {}))
     assert differing.path == "p"
 
 
+def test_an_event_may_be_late_where_the_status_says_the_same() -> None:
+    event, reason = FAILED.format(1, LACK), f"{LACK}, {ELSEWHERE}"
+    status = f"condition: PodScheduled=False: Unschedulable: 0/2 nodes are available: {reason}."
+    target = Account((), {"p": (status,)})
+    late = compare_accounts(target, Account((event,), {"p": (status,)}))
+    assert late == ((), {"late-event": 1})
+    for other in (Account(), Account((), {"p": ()}), Account((), {"q": (status,)})):
+        [differing] = compare_accounts(other, Account((event,), other.pods))[0]
+        assert differing.reference == event
+
+
 def test_every_rule_has_a_case() -> None:
     rules = {rule for *_, rule in CASES.values() if rule}
-    assert rules | {"map-order"} == {rule.name for rule in RULES}
+    assert rules | {"map-order", "late-event"} == {rule.name for rule in RULES}
 
 
 def test_docs_say_what_each_rule_is_for() -> None:
