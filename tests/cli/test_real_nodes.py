@@ -90,9 +90,11 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Somebody]:
 
 
 MOST_SAID_OTHERWISE = 3
-"""Scenarios with a line of an event or status that no rule explains yet. Of 90 alone on two nodes it
-was none; beside three others, each with nodes of its own, the first run had three, which rules
-explain now. Which order things happen in depends on the machine; each one is to be looked at."""
+"""Scenarios with a line of an event or status that no rule explains yet.
+
+Of 90 on two nodes it was none; beside three others, each with nodes of its own, the first run had
+three, which rules explain now. In which order things happen depends on the machine.
+"""
 
 
 def test_all_scenarios_pass_as_on_the_reference(somebody: Somebody) -> None:
