@@ -7,7 +7,6 @@ did (:mod:`conformance.engine.run.churn_operations`).
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -63,14 +62,15 @@ class Player:
             Interrupted: the user wants the run to end.
             ApiError: the API server refused what it must accept.
         """
-        deadline = time.monotonic() + self._churn.time * _SLOW
+        scope = self._attempt.scope
+        deadline = scope.now() + self._churn.time * _SLOW
         for number, operation in enumerate(operations):
             if self._attempt.stop.is_set():
                 raise Interrupted
-            if time.monotonic() > deadline:
+            if scope.now() > deadline:
                 return number
             if operation.pause:
-                self._attempt.scope.pause(operation.pause)
+                scope.pause(operation.pause)
             self._one(operation)
         return len(operations)
 
