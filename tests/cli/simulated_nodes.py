@@ -37,11 +37,7 @@ NOT_THE_GPUS = re.compile(
 """Reasons to skip a scenario that hold for this cluster, or upstream's driver, with any GPUs."""
 
 
-REGRESSIONS = (
-    "regressions/",
-    "extended/extended-resource/class-renamed-frees-the-name",
-    "extended/extended-resource/class-that-stays-serves",
-)
+REGRESSIONS = "regressions/"
 """How ids of scenarios begin that show a fault of Kubernetes each time, if a version has it."""
 
 MOST_BY_CHANCE = 2
