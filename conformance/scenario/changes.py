@@ -6,11 +6,14 @@ is refused. What a request may do beside its verb (dry run) stands next to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import Manifest, ObjectSelector, Strict
+from conformance.scenario.documents.yamlfile import as_mapping, as_text
+from conformance.scenario.lint_context import LintContext, Path
 
 AccountName = Literal["driver", "other-driver", "user"]
 """Fixed, so that the user who runs the suite needs to impersonate these accounts only."""
@@ -133,6 +136,12 @@ class Patch(ObjectSelector):
     def describe_change(self) -> str:
         return f"patch {self.describe()}" + _describe_subresource(self.subresource)
 
+    def lint(self, lint: LintContext, path: Path) -> None:
+        lint.expects_selection(path, self)
+        if isinstance(self.patch, dict):
+            lint.check_fields((*path, "patch"), self.patch, self)
+        _lint_version(self, lint, path)
+
     @property
     def body(self) -> Any:
         if isinstance(self.patch, dict):
@@ -158,6 +167,10 @@ class Update(Strict):
     def describe_change(self) -> str:
         return f"update {_describe_manifest(self.object)}"
 
+    def lint(self, lint: LintContext, path: Path) -> None:
+        _lint_object(self.object, lint, (*path, "object"))
+        _lint_version(self, lint, path)
+
 
 class ServerSideApply(Strict):
     """Apply an object's fields in the name of a field manager (`kubectl apply --server-side`)."""
@@ -171,6 +184,11 @@ class ServerSideApply(Strict):
         subresource = _describe_subresource(self.subresource)
         return f"apply {_describe_manifest(self.object)}{subresource} by {self.field_manager}"
 
+    def lint(self, lint: LintContext, path: Path) -> None:
+        # Without a subresource it makes the object, if it is not there.
+        if self.subresource is not None:
+            _lint_object(self.object, lint, (*path, "object"))
+
 
 class Evict(Strict):
     """Ask for a pod's eviction, as `kubectl drain` does."""
@@ -180,6 +198,9 @@ class Evict(Strict):
 
     def describe_change(self) -> str:
         return f"evict pod {self.pod}"
+
+    def lint(self, lint: LintContext, path: Path) -> None:
+        lint.expects_object(path, "Pod", self.pod, self.namespace)
 
 
 class Bind(Strict):
@@ -191,6 +212,31 @@ class Bind(Strict):
 
     def describe_change(self) -> str:
         return f"bind pod {self.pod} to {self.node}"
+
+    def lint(self, lint: LintContext, path: Path) -> None:
+        lint.expects_object(path, "Pod", self.pod, self.namespace)
+
+
+def _lint_object(obj: Manifest, lint: LintContext, path: Path) -> None:
+    """Report unless an object that is there is replaced, and has the fields of its kind."""
+    kind, version = obj.get("kind"), obj.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(version, str):
+        lint.report_error(path, "needs apiVersion and kind")
+        return
+    meta = as_mapping(obj.get("metadata"))
+    selector = ObjectSelector(
+        api_version=version,
+        kind=kind,
+        name=as_text(meta.get("name")),
+        namespace=as_text(meta.get("namespace")) or None,
+    )
+    lint.expects_selection(path, selector)
+    lint.check_fields(path, obj, selector)
+
+
+def _lint_version(change: Patch | Update, lint: LintContext, path: Path) -> None:
+    if change.unchanged_since is not None:
+        lint.expects_capture((*path, "unchangedSince"), change.unchanged_since)
 
 
 def _describe_manifest(obj: Manifest) -> str:
@@ -228,8 +274,27 @@ class Changes(Strict):
 
     def describe_change(self) -> str:
         """Return the change in words; empty if it is none of those here."""
-        changes = (self.patch, self.update, self.server_side_apply, self.evict, self.bind)
-        return next((change.describe_change() for change in changes if change is not None), "")
+        return next((change.describe_change() for _, change in self._changes), "")
+
+    def lint_changes(self, lint: LintContext, path: Path) -> None:
+        """Report what is changed and not there, and in whose name; ``path`` has the verbs."""
+        if self.account is not None:
+            lint.expects_account((*path, "as"), self.account)
+        for verb, change in self._changes:
+            change.lint(lint, (*path, verb))
+
+    @property
+    def _changes(self) -> Iterator[tuple[str, Patch | Update | ServerSideApply | Evict | Bind]]:
+        """Yield the change, with its verb in the document; nothing if it is none of those here."""
+        for verb, change in (
+            ("patch", self.patch),
+            ("update", self.update),
+            ("serverSideApply", self.server_side_apply),
+            ("evict", self.evict),
+            ("bind", self.bind),
+        ):
+            if change is not None:
+                yield verb, change
 
 
 MODIFIERS = frozenset({"account", "dry_run", "name", "parallel"})

@@ -17,7 +17,8 @@ from conformance.scenario.base import Duration, Manifest, ObjectSelector, Server
 from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
 from conformance.scenario.expectations import AnyExpectation
-from conformance.scenario.expectations.base import LintContext, Timed
+from conformance.scenario.expectations.base import Timed
+from conformance.scenario.lint_context import LintContext
 from conformance.seam.abilities import Ability, fault_ability
 from kube.observations import Health
 
@@ -273,7 +274,7 @@ class ApplyVerb(Verb):
         return "apply " + ", ".join(names)
 
     def lint(self, lint: LintContext) -> None:
-        lint.check_changes((), self.step)
+        self.step.lint_changes(lint, ())
 
 
 class ChangeVerb(Verb):
@@ -285,7 +286,7 @@ class ChangeVerb(Verb):
         return self.step.describe_change()
 
     def lint(self, lint: LintContext) -> None:
-        lint.check_changes((), self.step)
+        self.step.lint_changes(lint, ())
 
 
 class DeleteVerb(Verb):
@@ -299,7 +300,7 @@ class DeleteVerb(Verb):
     def lint(self, lint: LintContext) -> None:
         for position, deletion in enumerate(self.step.delete or ()):
             lint.expects_selection(("delete", position), deletion)
-        lint.check_changes((), self.step)
+        self.step.lint_changes(lint, ())
 
 
 class ExpectVerb(Verb):

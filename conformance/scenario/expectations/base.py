@@ -10,13 +10,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.base import Duration, ObjectSelector, PodSelector, ServerSelector, Strict
+from conformance.scenario.base import Duration, ObjectSelector, PodSelector, Strict
 from conformance.scenario.changes import AccountName, Changes, Delete
 from conformance.scenario.driver.profile import DriverProfile
+from conformance.scenario.lint_context import LintContext
 from conformance.scenario.metrics import MetricOf
 from conformance.seam.observation import Observation
 from kube.values import Obj
@@ -116,97 +117,6 @@ class WatchEvent(NamedTuple):
     type: str
     name: str
     version: int
-
-
-Path = tuple[str | int, ...]  # Of a field below the expectation or step that has it.
-Pods = tuple[str, ...] | PodSelector
-
-
-class LintContext(Protocol):
-    """What lint knows of a scenario at one step, and where an expectation or step reports errors.
-
-    Every ``path`` is that of a field below the expectation or step.
-    """
-
-    def report_error(self, path: Path, message: str) -> None:
-        """Report an error that no other method finds."""
-
-    def expects_step(self, path: Path, name: str) -> None:
-        """Report an error unless an earlier step has this name."""
-
-    def expects_watch(self, path: Path, name: str) -> ServerSelector | None:
-        """Report an error unless an earlier step watches by this name; return what it watches."""
-
-    def expects_object(
-        self, path: Path, kind: str, name: str, namespace: str | None = None
-    ) -> None:
-        """Report an error unless an earlier step makes this object.
-
-        ``namespace`` None is the scenario's own.
-        """
-
-    def expects_selection(
-        self, path: Path, selector: ObjectSelector, *, gone: bool = False
-    ) -> None:
-        """Report an error unless a selector names something; with ``gone`` also later, or never."""
-
-    def expects_container(self, path: Path, pods: Pods, name: str) -> None:
-        """Report an error unless each of the pods has this container."""
-
-    def expects_pod_claim(self, path: Path, pods: Pods, name: str) -> None:
-        """Report an error unless each of the pods has this name in ``spec.resourceClaims``."""
-
-    def expects_request(
-        self,
-        path: Path,
-        name: str,
-        claim: str | None,
-        pods: Pods,
-        pod_claim: str | None,
-        *,
-        alternatives: bool = False,
-    ) -> None:
-        """Report an error unless a ResourceClaim has this request.
-
-        The claim is named, or it is each behind a name in ``spec.resourceClaims`` of the pods.
-
-        ``alternatives``: a request is named as an allocation does, as ``request/alternative``.
-        """
-
-    def expects_device(self, path: Path, name: str) -> None:
-        """Report an error unless a ResourceSlice has it, where the scenario makes all devices."""
-
-    def check_condition(
-        self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector
-    ) -> None:
-        """Check CEL over ``variable``, what a selector finds, and over captured objects."""
-
-    def check_relation(self, path: Path, cel: Sequence[str], variables: Sequence[str]) -> None:
-        """Check CEL over several objects, and over captured ones."""
-
-    def check_fields(self, path: Path, value: Any, selector: ObjectSelector) -> None:
-        """Check the fields of a part of an object that a selector finds."""
-
-    def check_changes(self, path: Path, changes: Changes) -> None:
-        """Check that what is changed is there, and has the fields that are named."""
-
-    def check_refused_object(self, path: Path, obj: Obj, message: str | None) -> None:
-        """Check an object that must be refused for nothing but what ``message`` names.
-
-        ``message`` None is any mistake in it.
-        """
-
-    def requires(
-        self,
-        path: Path,
-        need: Literal["ability", "config", "gate", "hardware", "kubelet", "trait"],
-        name: str = "",
-    ) -> None:
-        """Report an error unless the scenario says that it requires this of its target.
-
-        ``need``: an ability, a configuration that shows in containers, a feature gate that is on,
-        containers that show their hardware, a pod that runs, a trait.
-        """
 
 
 def evaluate_one_object(

@@ -9,13 +9,8 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from conformance.scenario.base import ObjectSelector, Strict
-from conformance.scenario.expectations.base import (
-    Cluster,
-    Evaluation,
-    LintContext,
-    Timed,
-    evaluate_one_object,
-)
+from conformance.scenario.expectations.base import Cluster, Evaluation, Timed, evaluate_one_object
+from conformance.scenario.lint_context import LintContext
 from kube.values import Obj
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]

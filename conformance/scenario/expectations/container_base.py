@@ -9,13 +9,8 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import (
-    Cluster,
-    Evaluation,
-    LintContext,
-    Timed,
-    lint_seen_by,
-)
+from conformance.scenario.expectations.base import Cluster, Evaluation, Timed, lint_seen_by
+from conformance.scenario.lint_context import LintContext
 from kube.observations import ContainerView
 
 Views = Mapping[str, ContainerView]  # ``pod/container`` -> what it has shown.

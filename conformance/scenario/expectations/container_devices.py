@@ -8,14 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import PodSelector, Strict
-from conformance.scenario.expectations.base import (
-    Cluster,
-    Evaluation,
-    LintContext,
-    Pods,
-    Timed,
-    lint_seen_by,
-)
+from conformance.scenario.expectations.base import Cluster, Evaluation, Timed, lint_seen_by
 from conformance.scenario.expectations.container_identity import (
     Device,
     HeldDevice,
@@ -26,6 +19,7 @@ from conformance.scenario.expectations.container_identity import (
     read_shown_names,
     share_devices,
 )
+from conformance.scenario.lint_context import LintContext, Pods
 from kube.base.text import counted
 
 HeldByContainer = dict[

@@ -14,12 +14,13 @@ from collections.abc import Mapping
 from pydantic import Field, model_validator
 
 from conformance.probe import METADATA
-from conformance.scenario.expectations.base import Cluster, LintContext
+from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.container_base import ContainersExpectation, SeenBy, Views
 from conformance.scenario.expectations.container_identity import (
     find_published_device,
     list_allocated,
 )
+from conformance.scenario.lint_context import LintContext
 from kube.observations import ContainerView
 
 

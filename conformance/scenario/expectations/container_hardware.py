@@ -20,7 +20,7 @@ from conformance.scenario.driver.devicefiles import (
     DeviceFile,
     read_device_files,
 )
-from conformance.scenario.expectations.base import Cluster, LintContext
+from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.container_base import ContainersExpectation, SeenBy, Views
 from conformance.scenario.expectations.container_identity import (
     Device,
@@ -28,6 +28,7 @@ from conformance.scenario.expectations.container_identity import (
     list_allocated_to_pod,
     share_a_device,
 )
+from conformance.scenario.lint_context import LintContext
 from kube.base.text import counted, shorten
 from kube.simulated import MARK, SIMULATED_ATTRIBUTE
 from reference_allocator.api.quantity import QuantityError, parse_quantity

@@ -14,13 +14,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import ObjectSelector, Strict
-from conformance.scenario.expectations.base import (
-    Cluster,
-    Evaluation,
-    LintContext,
-    Timed,
-    WatchEvent,
-)
+from conformance.scenario.expectations.base import Cluster, Evaluation, Timed, WatchEvent
+from conformance.scenario.lint_context import LintContext
 from kube.values import Obj
 
 

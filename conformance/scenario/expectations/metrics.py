@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import Strict
 from conformance.scenario.documents.validate import hint
-from conformance.scenario.expectations.base import Cluster, Evaluation, LintContext, Timed
+from conformance.scenario.expectations.base import Cluster, Evaluation, Timed
+from conformance.scenario.lint_context import LintContext
 from conformance.scenario.metrics import MetricOf
 from conformance.seam.abilities import Ability, metrics_ability
 from kube.observations import METRICS, PREPARED, sum_samples

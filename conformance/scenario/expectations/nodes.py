@@ -14,8 +14,9 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import Strict
 from conformance.scenario.driver.probing import Probe
-from conformance.scenario.expectations.base import Cluster, Evaluation, LintContext, Timed
+from conformance.scenario.expectations.base import Cluster, Evaluation, Timed
 from conformance.scenario.expectations.conditions import explain_unmet
+from conformance.scenario.lint_context import LintContext
 from conformance.seam.abilities import Ability
 from kube.observations import ContainerView, ListedClaim
 from kube.values import Obj

@@ -8,14 +8,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.expectations.base import (
-    Cluster,
-    Evaluation,
-    LintContext,
-    Timed,
-    evaluate_one_object,
-)
+from conformance.scenario.expectations.base import Cluster, Evaluation, Timed, evaluate_one_object
 from conformance.scenario.expectations.conditions import explain_differences, explain_unmet
+from conformance.scenario.lint_context import LintContext
 from kube.values import Obj
 
 Cel = Annotated[str, Field(min_length=1, max_length=10_240)]

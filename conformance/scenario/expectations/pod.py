@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import ObjectSelector, Strict
-from conformance.scenario.expectations.base import Cluster, Evaluation, LintContext, Timed
+from conformance.scenario.expectations.base import Cluster, Evaluation, Timed
+from conformance.scenario.lint_context import LintContext
 from conformance.scenario.scheduler import KUBE_SCHEDULER
 from kube.values import Obj
 

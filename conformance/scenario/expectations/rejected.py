@@ -8,13 +8,8 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import Manifest
 from conformance.scenario.changes import Changes, Delete
-from conformance.scenario.expectations.base import (
-    Cluster,
-    Evaluation,
-    Expectation,
-    LintContext,
-    Refusal,
-)
+from conformance.scenario.expectations.base import Cluster, Evaluation, Expectation, Refusal
+from conformance.scenario.lint_context import LintContext
 
 # metav1.StatusReason (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go).
 StatusReason = Literal[
@@ -153,7 +148,7 @@ class RejectedExpectation(Expectation):
 
     def lint(self, lint: LintContext) -> None:
         expected = self.rejected
-        lint.check_changes(("rejected",), expected)
+        expected.lint_changes(lint, ("rejected",))
         if expected.delete is not None:
             lint.expects_selection(("rejected", "delete"), expected.delete)
         if expected.object is None:

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
-from conformance.scenario.changes import Changes
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.driver.variables import CAPTURED
-from conformance.scenario.expectations.base import Path, Pods, Timed
+from conformance.scenario.expectations.base import Timed
 from conformance.scenario.lint.created_objects import (
     CreatedObjects,
     PodShape,
-    get_name,
-    get_namespace,
 )
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
 from conformance.scenario.lint.variables import condition_problems
+from conformance.scenario.lint_context import Path, Pods
 from conformance.scenario.model import Scenario
 from conformance.scenario.steps import group_parallel_steps
 from kube.values import Obj
@@ -62,7 +60,7 @@ def check_steps(scenario: Scenario, created: CreatedObjects) -> list[Problem]:
 
 
 class _StepLint:
-    """What is known at a step (:class:`conformance.scenario.expectations.base.LintContext`).
+    """What is known at a step (:class:`conformance.scenario.lint_context.LintContext`).
 
     ``step`` is its index, and ``begin`` that of the first step that is carried out at the same
     time.
@@ -105,6 +103,18 @@ class _StepLint:
             self.report_error(path, f"write ${{node.{name}}}")
         else:
             self._expects_made(path, kind, name, namespace)
+
+    def expects_account(self, path: Path, name: str) -> None:
+        accounts = self._spec.accounts
+        if name not in accounts:
+            says = hint(name, accounts, "none; say there what it may do")
+            self.report_error(path, f"spec.accounts has no {name!r}; {says}")
+
+    def expects_capture(self, path: Path, name: str) -> None:
+        captured = self._list_captured()
+        if name not in captured:
+            text = f"no earlier step captures {name!r}; {hint(name, captured)}"
+            self.report_error(path, text)
 
     def list_earlier_watches(self) -> dict[str, ServerSelector]:
         """Return what earlier steps watch, by name."""
@@ -204,44 +214,6 @@ class _StepLint:
     def check_fields(self, path: Path, value: Any, selector: ObjectSelector) -> None:
         full_path = (*self._path, *path)
         self._problems += field_problems(selector.kind, selector.api_version, value, full_path)
-
-    def check_changes(self, path: Path, changes: Changes) -> None:
-        accounts = self._spec.accounts
-        if changes.account is not None and changes.account not in accounts:
-            says = hint(changes.account, accounts, "none; say there what it may do")
-            self.report_error((*path, "as"), f"spec.accounts has no {changes.account!r}; {says}")
-        if changes.patch is not None:
-            patch_path = (*path, "patch")
-            self.expects_selection(patch_path, changes.patch)
-            if isinstance(changes.patch.patch, dict):
-                self.check_fields((*patch_path, "patch"), changes.patch.patch, changes.patch)
-        if changes.update is not None:
-            self._check_replacement((*path, "update", "object"), changes.update.object)
-        for verb in ("patch", "update"):
-            since = getattr(getattr(changes, verb), "unchanged_since", None)
-            captured = self._list_captured()
-            if since is not None and since not in captured:
-                text = f"no earlier step captures {since!r}; {hint(since, captured)}"
-                self.report_error((*path, verb, "unchangedSince"), text)
-        ssa = changes.server_side_apply
-        if ssa is not None and ssa.subresource is not None:
-            self._check_replacement((*path, "serverSideApply", "object"), ssa.object)
-        for verb in ("evict", "bind"):
-            change = getattr(changes, verb)
-            if change is not None:
-                selector = ObjectSelector(kind="Pod", name=change.pod, namespace=change.namespace)
-                self.expects_selection((*path, verb), selector)
-
-    def _check_replacement(self, path: Path, obj: Obj) -> None:
-        kind, version = obj.get("kind"), obj.get("apiVersion")
-        if not isinstance(kind, str) or not isinstance(version, str):
-            self.report_error(path, "needs apiVersion and kind")
-            return
-        selector = ObjectSelector(
-            api_version=version, kind=kind, name=get_name(obj), namespace=get_namespace(obj)
-        )
-        self.expects_selection(path, selector)
-        self.check_fields(path, obj, selector)
 
     def check_refused_object(self, path: Path, obj: Obj, message: str | None) -> None:
         apis = self._spec.requires.apis

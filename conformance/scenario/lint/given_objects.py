@@ -18,16 +18,20 @@ from conformance.scenario.documents.yamlfile import (
     Problem,
     as_mapping,
     as_text,
+    walk,
 )
 from conformance.scenario.lint.created_objects import (
     CreatedObjects,
     NameAt,
     PodShape,
     add_manifest,
+    get_name,
+    get_namespace,
 )
 from conformance.scenario.lint.retired import GROUP, list_objects
 from kubesim.apiserver import new_objects
 from kubesim.resources import KINDS
+from kubesim.validation.allocation import ADMIN_LABEL, admin_refusal
 from reference_allocator.api import ResourceSlice
 from reference_allocator.cluster.gathering import find_unknown_counter, keep_newest
 
@@ -43,10 +47,14 @@ class GivenObjects:
 
     Attributes:
         documents: each with what `add_manifest` has found in it.
+        namespaces: name -> labels.
+        admin_requests: where claims and templates ask for admin access, and in which namespace.
         pools: driver and name of a pool -> its slices, and where they are.
     """
 
     documents: list[tuple[Document, CreatedObjects]] = field(default_factory=list)
+    namespaces: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    admin_requests: list[tuple[Document, PathTuple, str | None]] = field(default_factory=list)
     pools: dict[tuple[str, str], list[PlacedSlice]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -55,18 +63,33 @@ class GivenObjects:
         """Note the objects of a document; slices only where nothing else is wrong."""
         created = CreatedObjects()
         for path, obj in list_objects(as_mapping(document.data)):
-            if obj.get("kind") != "ResourceSlice":
+            if obj.get("kind") == "Namespace":
+                labels = as_mapping(as_mapping(obj.get("metadata")).get("labels"))
+                self.namespaces[get_name(obj)] = labels
+            elif obj.get("kind") != "ResourceSlice":
                 add_manifest(created, obj, path, 0)
+                self._add_admin_requests(document, path, obj)
             elif valid and as_text(obj.get("apiVersion")).startswith(f"{GROUP}/"):
                 pool = obj["spec"]["driver"], obj["spec"]["pool"]["name"]
                 self.pools[pool].append((document, path, obj))
         if created.classes or created.pods or created.list_names("DeviceClass"):
             self.documents.append((document, created))
 
+    def _add_admin_requests(
+        self, document: Document, path: PathTuple, obj: Mapping[str, Any]
+    ) -> None:
+        if obj.get("kind") in ("ResourceClaim", "ResourceClaimTemplate"):
+            self.admin_requests += [
+                (document, (*path, *place), get_namespace(obj))
+                for place, value in walk(obj)
+                if place[-1:] == ("adminAccess",) and value is True
+            ]
+
     def list_problems(self) -> Iterator[Located]:
         """Yield what names something that is not there, each with its document."""
         yield from self._check_classes()
         yield from self._check_pods()
+        yield from self._check_admin_access()
         for slices in self.pools.values():
             if len(slices) > 1 or any(map(_has_counters, slices)):
                 yield from _check_pool(slices)
@@ -79,6 +102,16 @@ class GivenObjects:
             for named, _ in created.classes:
                 if class_names and named.name not in class_names:
                     yield document, _warn_of_absent(named, class_names)
+
+    def _check_admin_access(self) -> Iterator[Located]:
+        for document, path, namespace in self.admin_requests:
+            labels = self.namespaces.get(namespace) if namespace is not None else None
+            if labels is None:
+                where = f"namespace {namespace}" if namespace else "the namespace"
+                text = f"is refused unless {where} has the label {ADMIN_LABEL}: 'true'"
+                yield document, Problem(path, f"{text}; it is not among what is checked", "warning")
+            elif labels.get(ADMIN_LABEL) != "true":
+                yield document, Problem(path, admin_refusal("").body)
 
     def _check_pods(self) -> Iterator[Located]:
         requests: Requests = defaultdict(lambda: defaultdict(list))

@@ -28,7 +28,7 @@ from reference_allocator.gates import Gate, gates_for_version
 _SEGMENT: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _POD_SPEC: Final = "core/v1.PodSpec"
 _LENIENT: Final = {ADMIN_LABEL: "true"}
-"""Labels of a namespace of which nothing is known: what they permit may be permitted."""
+"""Labels of the namespace: what they permit is judged with it (`given_objects`)."""
 
 
 @dataclass(frozen=True)

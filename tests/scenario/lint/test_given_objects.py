@@ -93,6 +93,29 @@ def test_a_device_of_two_slices_of_a_pool_is_found() -> None:
     assert line.startswith("1.yaml:5: $.spec.devices[0].name: 'a' is in another slice of the pool")
 
 
+ADMIN = TEMPLATE.replace("{name: one}", "{name: one, namespace: ops}").replace(
+    "deviceClassName", "adminAccess: true, deviceClassName"
+)
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: ops, labels: {%s: 'true'}}\n"
+PERMITTED = NAMESPACE % "resource.kubernetes.io/admin-access"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        (PERMITTED, []),
+        (NAMESPACE % "other", ["admin access to devices requires the `resource.kubernetes.io"]),
+        (PERMITTED.replace("name: ops", "name: dev"), ["warning: is refused unless namespace ops"]),
+    ],
+)
+def test_admin_access_needs_the_label_of_its_namespace(namespace: str, expected: list[str]) -> None:
+    told = lines(CLASS, ADMIN, namespace)
+    assert len(told) == len(expected)
+    for line, text in zip(told, expected, strict=True):
+        assert line.startswith("1.yaml:4: $.spec.spec.devices.requests[0].exactly.adminAccess: ")
+        assert text in line
+
+
 @pytest.mark.parametrize(
     "files",
     [
