@@ -6,9 +6,12 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from conformance.cli.output import print_progress, write_named
+from conformance.targets.opening.conversions import version_of
 from conformance.targets.opening.options import TargetOptions
 from kube.base.errors import ExitCode, UsageError
 
@@ -19,6 +22,17 @@ CLUSTER_FIELDS = ("cluster", "kubeconfig", "context", "name")
 """The fields of TargetOptions by which a command that only reads names its cluster."""
 
 _PROGRESS = 16 << 20
+
+Kubernetes = Annotated[
+    str,
+    typer.Option(
+        metavar="MINOR",
+        help="Judge what is given by this Kubernetes with its default gates; default: its own, of a"
+        " dump that of its newest kubelet.",
+        show_default=False,
+    ),
+]
+"""The option of commands that read a dump, which does not say its API server's version."""
 
 HOW_TO_NAME = "--cluster kubeconfig --context NAME, --cluster kind or --cluster local"
 
@@ -41,12 +55,16 @@ def take_snapshot(options: TargetOptions) -> dict[str, Any]:
 class GivenFiles:
     """Reads what a command is given of a cluster, and tells what could not be read.
 
+    Args:
+        kubernetes: the version to judge by, with its default gates; empty: that of what is given.
+
     Attributes:
         is_complete: whether all of it could be read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kubernetes: str = "") -> None:
         self.is_complete = True
+        self._kubernetes = version_of(kubernetes) if kubernetes else ""
         self._shown = 0
 
     def read(self, path: Path) -> dict[str, Any]:
@@ -61,6 +79,7 @@ class GivenFiles:
             self._report_unread,
             lambda text: print_progress(f"warning: {text}"),
             self._show_progress,
+            self._kubernetes,
         )
 
     def conclude(self, code: ExitCode) -> ExitCode:
@@ -76,6 +95,15 @@ class GivenFiles:
         if size - self._shown >= _PROGRESS and sys.stderr.isatty():
             print_progress(f"{size >> 20} MiB read")
             self._shown = size
+
+
+def refuse_kubernetes(kubernetes: str) -> None:
+    """Raise UsageError if a version is given with a cluster, which has its own."""
+    if kubernetes:
+        raise UsageError(
+            "--kubernetes: the cluster says its version itself; to ask what another would do,"
+            " `dra-conformance capture`, then give the snapshot"
+        )
 
 
 def require_cluster(options: TargetOptions) -> None:

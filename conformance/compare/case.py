@@ -223,17 +223,23 @@ def find_fitting_node(case: Case, until: float) -> str | None:
 
     ``until``: of `time.monotonic`. Raises InputError: an object has not the form of its kind.
     """
+    found = find_placement(case, until)
+    return None if found is None else name_of(found[1])
+
+
+def find_placement(case: Case, until: float) -> tuple[Case, Object] | None:
+    """Return as `find_fitting_node`, with the case after what the scheduler takes back for it."""
     while True:
         node, failed = _find_node(case, until)
         if node is not None or failed:
-            return None if failed else node
+            return None if failed or node is None else (case, node)
         retried = take_back_claim(case)
         if retried is None:
             return None
         case = retried
 
 
-def _find_node(case: Case, until: float) -> tuple[str | None, bool]:
+def _find_node(case: Case, until: float) -> tuple[Object | None, bool]:
     """Return the first node that does, and whether an error ends the attempt for all."""
     placement = Placement(case)
     suited = [node for node in case.snapshot.nodes if placement.find_obstacle(node) is None]
@@ -245,7 +251,7 @@ def _find_node(case: Case, until: float) -> tuple[str | None, bool]:
         if kind == "error":
             return None, True
         if kind == "allocated" and fitting is None:
-            fitting = name_of(node)
+            fitting = node
     return fitting, False
 
 

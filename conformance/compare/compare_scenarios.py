@@ -132,9 +132,7 @@ def _with_overlaps(
 
     The overlap reports that already, so that it counts once.
     """
-    if judgement.verdict.conformant or not judgement.violations:
-        return judgement
-    if not all(text.startswith("in-use:") for text in judgement.violations):
+    if judgement.verdict.conformant or not judgement.only_in_use:
         return judgement
     links = {
         (item.claim, item.driver, item.pool, item.device): overlap

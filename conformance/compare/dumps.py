@@ -17,6 +17,7 @@ from kube.base.errors import UsageError
 from kube.base.files import open_regular
 from kube.manifests import read_manifests
 from kube.values import Obj
+from reference_allocator.features import Features
 from reference_allocator.snapshot import API_VERSION, KIND
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def read_dump(
     report_unread: Report = refuse_unread,
     report_missing: Report = lambda _text: None,
     report_progress: Callable[[int], object] = lambda _size: None,
+    kubernetes: str = "",
 ) -> Obj:
     """Return a snapshot's document, or a decision's, of what is in a file, a folder or ``-``.
 
@@ -49,6 +51,7 @@ def read_dump(
         report_unread: gets each problem because of which something is left out; the rest is read.
         report_missing: gets what was not given and what is assumed instead, each with what to do.
         report_progress: gets the bytes of a text that were read until now.
+        kubernetes: the version that it is to be of; empty: its own.
 
     Raises UsageError: nothing in it can be used.
     """
@@ -61,7 +64,7 @@ def read_dump(
                     if _is_evidence(manifest.obj):
                         if folder:
                             raise UsageError(f"{name}: is evidence of its own; give it alone")
-                        return manifest.obj
+                        return _set_version(manifest.obj, kubernetes)
                     gathering = gathering or _start_gathering(report_unread)
                     gathering.take(manifest, name)
         except OSError as error:
@@ -73,7 +76,15 @@ def read_dump(
             report_unread(str(error))
     if gathering is None:
         raise UsageError(f"{path}: is empty; take it from its source again")
-    return gathering.make_document(str(path), report_missing)
+    return gathering.make_document(str(path), report_missing, kubernetes)
+
+
+def _set_version(document: Obj, kubernetes: str) -> Obj:
+    """Return a snapshot as another version with its default gates has it; others as they are."""
+    if not kubernetes or document.get("kind") != KIND:
+        return document
+    features = Features.for_version(kubernetes).to_dict()
+    return {**document, "kubernetes": kubernetes, "features": features}
 
 
 def _start_gathering(report_unread: Report) -> Gathering:

@@ -25,8 +25,9 @@ from conformance.compare.evidence import (
     mapping_field,
     name_of,
 )
+from conformance.compare.podgroups import describe_members
 from conformance.compare.remedies import Remedy, find_holders, find_remedies
-from conformance.compare.waiting import Waiting, all_waiting, waiting_of
+from conformance.compare.waiting import Waiting, all_waiting, group_of, waiting_of
 from kube.base.errors import UsageError
 from kube.base.text import MAX_NAMES, join_some, one_line
 from reference_allocator.explain import Explanation
@@ -227,6 +228,8 @@ def _explain_waiting(
     if judged.failing:
         names = join_some(judged.failing)
         notes.append(f"the error on {names} ends the scheduler's attempt for every node")
+    if case.pod is not None and group_of(case.pod):
+        notes.append(describe_members(snapshot, case.pod, SECONDS))
     fits = () if judged.failing else judged.fits
     held = find_holders(case, judged.explanation)
     claims = {full_name(claim): claim for claim in case.snapshot.allocated}
@@ -251,7 +254,7 @@ def _explain_waiting(
         changes,
         resources=waiting.resources,
         fits_without_error=judged.fits if judged.failing else (),
-        faults=tuple(_known_faults(snapshot.kubernetes, judged)),
+        faults=tuple(find_known_faults(snapshot.kubernetes, judged)),
         condition="".join(condition_of(snapshot, waiting.name)),
     )
 
@@ -302,7 +305,7 @@ def condition_of(snapshot: Snapshot, name: str) -> Iterator[str]:
                     yield f"the scheduler said: {one_line(condition['message'])}"
 
 
-def _known_faults(kubernetes: str, judged: JudgedNodes) -> Iterator[str]:
+def find_known_faults(kubernetes: str, judged: JudgedNodes) -> Iterator[str]:
     """Yield the faults of Kubernetes that the errors of nodes are, with their addresses."""
     if not judged.failing:
         return

@@ -106,9 +106,12 @@ class Gathering:
                 " differs; the first is taken"
             )
 
-    def make_document(self, name: str, report_missing: Callable[[str], object]) -> Obj:
+    def make_document(
+        self, name: str, report_missing: Callable[[str], object], kubernetes: str = ""
+    ) -> Obj:
         """Return the snapshot's document; tell what is not there, and what is assumed.
 
+        ``kubernetes``: its version; empty: the newest kubelet's.
         Raises UsageError: the text or folder ``name`` has nothing that an allocation depends on.
         """
         if self.is_empty:
@@ -143,7 +146,7 @@ class Gathering:
         kept_pods = [pod for pod in pods if reduced_pod(pod, reserved) is not None]
         decided = [obj for kind in (*_READERS, TAINT_RULE) for obj in by_kind[kind]]
         waiting = [claim for claim in claims if not allocation_of(claim)]
-        version = self._find_version(report_missing)
+        version = kubernetes or self._find_version(report_missing)
         document = make_snapshot(version, {}, decided, waiting)
         return (
             document

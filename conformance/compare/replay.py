@@ -7,7 +7,7 @@ result file. Judging it again needs nothing but the reference.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from conformance.compare.evidence import (
     Obj,
     ask_reference,
     full_name,
+    key_of,
     name_of,
     undecided_claims,
 )
@@ -29,6 +30,8 @@ from conformance.compare.explain import (
     PendingExplanation,
     condition_of,
     explain_snapshot,
+    find_known_faults,
+    judge_nodes,
     read_snapshot,
 )
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
@@ -36,8 +39,10 @@ from conformance.compare.waiting import all_waiting
 from conformance.compare.whatif import add_objects, configure_snapshot
 from conformance.compare.witness import SEARCH_SECONDS
 from conformance.results.events.comparison import Judgement, ScenarioCompared, Verdict
+from conformance.results.events.scenario import KnownFailure
 from conformance.results.read import load_results
 from conformance.scenario.documents.yamlfile import as_mapping, read_documents
+from conformance.scenario.registry import load_known_issues
 from conformance.targets.opening.conversions import gates_of, version_of
 from kube.base.errors import UsageError
 from kube.base.options import option_field
@@ -166,10 +171,54 @@ def _judge_waiting(waiting: Mapping[str, Any] | Case) -> Judgement | None:
     return Judgement(Verdict.MISSED, reason, (), None, name, node)
 
 
-def replay_results(path: Path) -> tuple[ScenarioCompared, ...]:
-    """Judge every decision of a result file again; scenarios in the order of their ids.
+def find_faults_met(document: Obj, judgements: Sequence[Judgement]) -> Iterator[str]:
+    """Yield the known faults of Kubernetes that a decision shows, or that keep pods waiting.
 
-    What the reference observed is not in the file, so that the comparison is of decisions alone.
+    Args:
+        document: a decision or a snapshot.
+        judgements: what `replay` says of it.
+
+    Raises UsageError: as `replay`.
     """
+    version = str((document.get("snapshot") or document).get("kubernetes"))
+    if any(judgement.only_in_use for judgement in judgements):
+        for issue in load_known_issues().issues.values():
+            if issue.overlaps and issue.affects_version(version):
+                yield f"{issue.summary} {issue.link}"
+    if "allocations" in document:
+        return
+    faults: dict[str, None] = {}
+    for waiting in _list_undecided(document):
+        case = waiting if isinstance(waiting, Case) else _make_case(waiting)
+        judged = ask_reference(partial(judge_nodes, case, SEARCH_SECONDS))
+        faults |= dict.fromkeys(find_known_faults(version, judged))
+    yield from faults
+
+
+def _make_case(document: Mapping[str, Any]) -> Case:
+    state, pod = undecided_parts(document)
+    keys = frozenset(map(key_of, undecided_claims(state)))
+    return Case(read_snapshot(state), keys, pod)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedRun:
+    """What the decisions of a run come to; scenarios in the order of their ids.
+
+    Attributes:
+        compared: of each scenario; of its decisions alone, since what the reference observed is not
+            in a result file.
+        known: scenario -> the known issues that its failure was.
+    """
+
+    compared: tuple[ScenarioCompared, ...]
+    known: Mapping[str, tuple[KnownFailure, ...]]
+
+
+def replay_results(path: Path) -> ReplayedRun:
+    """Judge every decision of a result file again. Raises UsageError: it cannot be read."""
     finished = sorted(load_results(path).finished, key=lambda event: event.scenario.id)
-    return tuple(compare_scenario(event) for event in finished)
+    return ReplayedRun(
+        tuple(compare_scenario(event) for event in finished),
+        {event.scenario.id: event.known_issues for event in finished if event.known_issues},
+    )

@@ -68,11 +68,16 @@ def waiting_of(snapshot: Snapshot, name: str) -> Waiting:
             return _find_waiting_claim(snapshot, claim, name)
     for pod in snapshot.pods:
         if full_name(pod) == name:
-            return _Claims(snapshot).find_waiting(pod)
+            return waiting_pod(snapshot, pod)
     raise UsageError(
         f"{name}: there is no ResourceClaim, and no Pod with claims of that name; give"
         " NAMESPACE/NAME"
     )
+
+
+def waiting_pod(snapshot: Snapshot, pod: Object) -> Waiting:
+    """Return a pod of the snapshot, with all its claims."""
+    return _Claims(snapshot).find_waiting(pod)
 
 
 def is_pending(pod: Object) -> bool:
@@ -252,10 +257,15 @@ def _describe_gates(pod: Object) -> str:
     return f"scheduling gates hold the pod: {names}" if names else ""
 
 
+def group_of(pod: Object) -> str:
+    """Return the name of the PodGroup with which a pod is placed (KEP-4671); empty: none."""
+    group = mapping_field(mapping_field(pod, "spec"), "schedulingGroup")
+    return str(group.get("podGroupName") or "")
+
+
 def _describe_group(pod: Object) -> str:
-    """Return that a pod is placed with its group, which is not judged (KEP-4671)."""
-    group = mapping_field(mapping_field(pod, "spec"), "schedulingGroup").get("podGroupName")
-    return f"it is placed together with PodGroup {group}, which is not judged here" if group else ""
+    group = group_of(pod)
+    return f"it is placed together with PodGroup {group}" if group else ""
 
 
 def _describe_allocation(claim: Object) -> str:

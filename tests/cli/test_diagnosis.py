@@ -185,6 +185,68 @@ def test_a_dump_of_kubectl_is_explained_audited_replayed_and_made_small(
         assert "2 left; 3 needed" in call("explain", "-", "ns/p").out
 
 
+def test_replay_names_the_known_faults_that_it_meets(call: Call, tmp_path: Path) -> None:
+    every, broken = cluster.claim(), cluster.resource_slice("left")
+    request = {"deviceClassName": "gpu", "allocationMode": "All"}
+    every["spec"]["devices"]["requests"][0]["exactly"] = request
+    broken["spec"]["pool"]["resourceSliceCount"] = 2
+    waiting = cluster.snapshot(
+        claims=(every,),
+        slices=(broken, cluster.resource_slice("right")),
+        nodes=(cluster.node("left"), cluster.node("right")),
+    )
+    taken = cluster.snapshot(allocated=(cluster.allocated("other", "gpu-0"),))
+    twice = cluster.decision([cluster.claim()], [cluster.allocation("gpu-0")], taken)
+    for document, code, link in (
+        (waiting, 0, "https://github.com/kubernetes/kubernetes/issues/141829"),
+        (twice, 1, "docs/found/double-allocation.md"),
+    ):
+        (tmp_path / "given.json").write_text(json.dumps(document))
+        done = call("replay", "given.json")
+        last = done.out.splitlines()[-1]
+        assert (done.code, last.partition(": ")[0], last.split()[-1]) == (
+            code,
+            "known fault of Kubernetes",
+            link,
+        )
+
+
+def test_what_is_given_is_judged_by_the_kubernetes_that_is_named(
+    call: Call, where: list[str], tmp_path: Path
+) -> None:
+    """1.34 has no partitions unless its gate is on, and 1.37 has them."""
+    parted = cluster.resource_slice(sizes=["40Gi"])
+    parted["spec"]["devices"][0]["consumesCounters"] = [
+        {"counterSet": "s", "counters": {"m": {"value": "1"}}}
+    ]
+    counters = cluster.resource_slice("counters")
+    counters["spec"] |= {
+        "nodeName": "node-a",
+        "pool": {"name": "node-a", "generation": 1, "resourceSliceCount": 2},
+        "sharedCounters": [{"name": "s", "counters": {"m": {"value": "1"}}}],
+    }
+    del counters["spec"]["devices"]
+    parted["spec"]["pool"]["resourceSliceCount"] = 2
+    wants = cluster.pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "claim-0"}])
+    objects = (parted, counters, cluster.device_class(), cluster.claim(), wants, cluster.node())
+    (tmp_path / "dump.yaml").write_text(yaml.safe_dump_all(objects))
+    snapshot = cluster.snapshot(slices=(parted, counters), claims=objects[3:4], pods=(wants,))
+    (tmp_path / "s.json").write_text(json.dumps(snapshot))
+    for file in ("dump.yaml", "s.json"):
+        for kubernetes, nodes in (("1.34", "0/1"), ("1.37", "1/1")):
+            done = call("explain", "--kubernetes", kubernetes, file, "ns/p")
+            assert (done.code, done.err) == (0, ""), done
+            assert done.out.startswith(f"ns/p: {nodes} nodes"), done
+        assert call("audit", "--kubernetes", "1.34", file).code == 0
+    for given, message in (
+        (("explain", "--kubernetes", "1.2", "s.json"), "--kubernetes: "),
+        (("explain", "--kubernetes", "1.34", *where, "ns/waits"), "the cluster says its version"),
+        (("audit", "--kubernetes", "1.34", *where), "the cluster says its version itself"),
+    ):
+        done = call(*given)
+        assert (done.code, message in " ".join(done.err.split())) == (2, True), done
+
+
 @pytest.mark.parametrize("subcommand", ["explain", "audit", "replay", "shrink"])
 def test_what_could_not_be_read_is_never_called_right(
     call: Call, tmp_path: Path, subcommand: str

@@ -118,6 +118,19 @@ def without_devices(node_name: str, sizes: list[str]) -> Obj:
     )
 
 
+def of_group() -> Obj:
+    """A gang of four: one runs, and of the two free devices each of three wants its own."""
+    group = {"schedulingGroup": {"podGroupName": "g"}}
+    pods = [claimed(name, f"of-{name}", **group) for name in ("p", "q", "r")]
+    pods[2]["spec"]["schedulingGates"] = [{"name": "quota"}]
+    runs = claimed("a", "a", nodeName="node-a", **group)
+    return cluster.snapshot(
+        claims=tuple(map(cluster.claim, ("of-p", "of-q", "of-r"))),
+        allocated=(used("a", "a"),),
+        pods=(*pods, runs, claimed("other", "of-p")),
+    )
+
+
 def extended(*containers: Obj, own: str = "", **fields: Any) -> Obj:
     """kueue#15664: a pod that asks for an extended resource, and names no claim."""
     older, newer = cluster.device_class(), cluster.device_class()
@@ -201,8 +214,11 @@ CASES: Mapping[str, tuple[Situation, str]] = {
         "1/2 nodes; scheduling gates hold the pod: quota",
     ),
     "group": (
-        lambda: third_pod(schedulingGroup={"podGroupName": "g"}),
-        "it is placed together with PodGroup g, which is not judged here",
+        of_group,
+        (
+            "it is placed together with PodGroup g; of the group's 4 pods 3 wait, and 1 of these"
+            " fit at the same time, placed one after the other"
+        ),
     ),
     "no device is left for both": (
         of_shared_claim,

@@ -11,6 +11,7 @@ from conformance.compare.dumps import read_dump
 from conformance.compare.evidence import Obj
 from conformance.compare.replay import WhatIf, replay, replay_if, replay_results
 from conformance.results.events.comparison import Judgement, Verdict
+from conformance.results.events.scenario import KnownFailure, Outcome
 from conformance.results.write import ResultFile
 from kube.base.errors import UsageError
 from tests.compare.cluster import (
@@ -148,8 +149,12 @@ def test_a_result_file_is_judged_again_and_gives_the_same_verdicts(tmp_path: Pat
         )
     )
     path = tmp_path / "results"
-    play(ResultFile(path), stream([planned()], [event]))
-    [compared] = replay_results(path)
+    issue = KnownFailure("scheduler-frees-device-of-two-claims", "docs/found/x.md")
+    known = finished("core/two", Outcome.KNOWN, "no", known_issues=(issue,))
+    play(ResultFile(path), stream([planned(), planned("core/two")], [event, known]))
+    run = replay_results(path)
+    [compared, _] = run.compared
+    assert run.known == {"core/two": (issue,)}
     assert (compared.scenario, compared.verdict) == ("core/one", Verdict.INADMISSIBLE)
 
 

@@ -21,6 +21,8 @@ from conformance.cli.snapshots import (
     CLUSTER_FIELDS,
     HOW_TO_NAME,
     GivenFiles,
+    Kubernetes,
+    refuse_kubernetes,
     require_cluster,
     take_snapshot,
     write_page,
@@ -63,6 +65,7 @@ def audit_command(
     ] = "",
     output: TextOrJson = "text",
     html: Html = None,
+    kubernetes: Kubernetes = "",
     kubelets: Annotated[
         bool,
         typer.Option(
@@ -100,7 +103,9 @@ def audit_command(
         raise typer.Exit(watch_cluster(options, settle, metrics, output == "json"))
     if (options.cluster is None) == (snapshot is None):
         raise UsageError(f"give either a snapshot file or the cluster: {HOW_TO_NAME}")
-    given = GivenFiles()
+    if snapshot is None:
+        refuse_kubernetes(kubernetes)
+    given = GivenFiles(kubernetes)
     document: Mapping[str, Any]
     if snapshot is None:
         document, findings = _audit_cluster(options, settle, kubelets)

@@ -15,6 +15,8 @@ from conformance.cli.snapshots import (
     CLUSTER_FIELDS,
     HOW_TO_NAME,
     GivenFiles,
+    Kubernetes,
+    refuse_kubernetes,
     take_snapshot,
     write_explanations,
 )
@@ -37,6 +39,7 @@ def explain_command(
     options: TargetOptions,
     output: TextOrJson = "text",
     html: Html = None,
+    kubernetes: Kubernetes = "",
     together: Annotated[
         bool,
         typer.Option(
@@ -60,13 +63,14 @@ def explain_command(
     )
     from conformance.compare.together import compare_pods
 
-    seen, given = ExplanationTrace(), GivenFiles()
+    seen, given = ExplanationTrace(), GivenFiles(kubernetes)
     names = subjects if options.cluster is not None else subjects[1:]
     if len(names) > (2 if together else 1):
         raise UsageError(f"{names[-1]}: give one snapshot and one NAMESPACE/NAME")
     if together and len(names) != 2:
         raise UsageError("--together: give NAMESPACE/NAME of two Pods")
     if options.cluster is not None:
+        refuse_kubernetes(kubernetes)
         if any(name.count("/") != 1 or not all(name.split("/")) for name in names):
             raise UsageError(f"{names[0]}: must be NAMESPACE/NAME of a ResourceClaim or a Pod")
         snapshot = read_snapshot(take_snapshot(options))

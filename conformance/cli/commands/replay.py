@@ -21,7 +21,14 @@ from conformance.cli.options import Html
 from conformance.cli.output import printable
 from conformance.cli.snapshots import GivenFiles, write_explanations, write_page
 from conformance.compare.explain import ExplanationTrace
-from conformance.compare.replay import WhatIf, make_answerer, replay, replay_if, replay_results
+from conformance.compare.replay import (
+    WhatIf,
+    find_faults_met,
+    make_answerer,
+    replay,
+    replay_if,
+    replay_results,
+)
 from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.results.events.comparison import Judgement, ScenarioCompared
@@ -73,7 +80,11 @@ def replay_command(
     if is_run:
         if html is not None:
             raise UsageError("--html: a run's page is made by `dra-conformance render`")
-        raise typer.Exit(_print_comparisons(replay_results(file), as_json=as_json))
+        run = replay_results(file)
+        code = _print_comparisons(run.compared, as_json=as_json)
+        for scenario, issues in () if as_json else run.known.items():
+            typer.echo(printable(f"{scenario}: {'; '.join(map(str, issues))}"))
+        raise typer.Exit(code)
     raise typer.Exit(given.conclude(_judge_file(given, file, html, as_json=as_json)))
 
 
@@ -99,11 +110,16 @@ def _judge_file(given: GivenFiles, file: Path, html: Path | None, *, as_json: bo
     judgements = replay(document, file)
     if html is not None:
         _write_judgements(html, document, judgements)
-    if not judgements:
-        typer.echo("pending is correct: the reference finds no allocation either")
-        return ExitCode.CONFORMANT
     comparisons = (ScenarioCompared(str(file), judgements),)
-    return _print_comparisons(comparisons, as_json=as_json, with_reasons=True)
+    if judgements:
+        code = _print_comparisons(comparisons, as_json=as_json, with_reasons=True)
+    else:
+        typer.echo("pending is correct: the reference finds no allocation either")
+        code = ExitCode.CONFORMANT
+    if not (judgements and as_json):
+        for fault in find_faults_met(document, judgements):
+            typer.echo(printable(f"known fault of Kubernetes: {fault}"))
+    return code
 
 
 def _write_judgements(

@@ -75,6 +75,15 @@ class Judgement:
     pod: str = ""
     node: str = ""
 
+    @property
+    def only_in_use(self) -> bool:
+        """Whether all that is wrong is that another claim has a device."""
+        return bool(self.violations) and all(map(_is_in_use, self.violations))
+
+
+def _is_in_use(violation: str) -> bool:
+    return violation.startswith("in-use:")
+
 
 @recorded
 @dataclass(frozen=True, slots=True)
