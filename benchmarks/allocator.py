@@ -51,7 +51,7 @@ from reference_allocator.api import Node, ResourceClaim
 from reference_allocator.features import Features
 from reference_allocator.index import Index
 from reference_allocator.wire import answer_allocate
-from tests.oracle.upstream import Upstream, comparable
+from tests.oracle.upstream import Upstream, ask, comparable, open_upstream
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[1]
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.binaries.mkdir(parents=True, exist_ok=True)
     command = ["go", "build", "-o", f"{options.binaries}/", "./allocate"]
     subprocess.run(command, cwd=UPSTREAM, check=True)
-    with Upstream([options.binaries / "allocate", "-timeout", options.timeout]) as upstream:
+    with open_upstream(options.binaries / "allocate", options.timeout) as upstream:
         daily = [_compare(item, upstream, options.repeat) for item in typical().values()]
         unsolvable = [
             _compare(item, upstream, 20, upstream_repeat=2)
@@ -118,7 +118,7 @@ def _compare(
     """
     times_each = 1 if cold else max(10, repeat // len(problem["nodes"]))
     middle = statistics.median if cold else statistics.fmean
-    theirs = upstream.ask(json.dumps({**problem, "repeat": upstream_repeat or times_each}))
+    theirs = ask(upstream, {**problem, "repeat": upstream_repeat or times_each})
     gc.collect()
     ours = json.loads(answer_allocate(json.dumps({**problem, "repeat": times_each})))
     times = {

@@ -33,6 +33,7 @@ COMMANDS = {
     "audit": "Judge all allocations of a cluster.",
     "fuzz": "Give a scheduler random problems, judged by the reference.",
     "shrink": "Make a snapshot small; its verdict stays the same.",
+    "allocators": "Judge the allocators of others, without a cluster.",
     "cleanup": "Delete what runs of the suite left in a cluster.",
     "allocate": "Allocate devices for problems read as JSON lines.",
     "cel": "Evaluate CEL device selectors read as JSON lines.",

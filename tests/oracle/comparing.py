@@ -7,13 +7,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conformance.allocators.judging import snapshot_of
 from reference_allocator.checks import check
 from reference_allocator.gates import LATEST, MINORS
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.wire import answer_allocate
 from tests.oracle.known_differences import KnownDifference, explanations
-from tests.oracle.pinned import snapshot_of
-from tests.oracle.upstream import Upstream, comparable
+from tests.oracle.upstream import Upstream, ask, comparable
 
 Json = dict[str, Any]
 
@@ -66,14 +66,14 @@ def compare(
             differs, it is upstream's, too.
         kubernetes: the minor of the oracle, whose rules ours follows.
     """
-    their_answer = upstream.ask(json.dumps(problem))
+    their_answer = ask(upstream, problem)
     for _ in range(_LATER_FIELDS):
         unknown = _UNKNOWN.search(their_answer.get("invalid", ""))
         if kubernetes == LATEST or unknown is None:
             break
         inside = "features." if their_answer["invalid"].startswith("features: ") else ""
         _remove_field(problem, re.sub(r"\[\d+\]", "", inside + unknown[1]).split("."))
-        their_answer = upstream.ask(json.dumps(problem))
+        their_answer = ask(upstream, problem)
     line = json.dumps(problem)
     our_answer = json.loads(answer_allocate(line, timeout=OUR_TIMEOUT, kubernetes=kubernetes))
     ours, theirs = comparable(our_answer), comparable(their_answer)
@@ -117,7 +117,7 @@ def _holds(known: KnownDifference, problem: Json, ours: Json, upstream: Upstream
     """Whether upstream, asked as `known` says, gives our answer for every node."""
     left = list(range(len(ours["nodes"])))
     for _ in range(known.times):
-        answers = [upstream.ask(json.dumps(item)) for item in known.instead(problem)]
+        answers = [ask(upstream, item) for item in known.instead(problem)]
         theirs = comparable({"id": "", "nodes": [n for a in answers for n in a.get("nodes", ())]})
         if len(theirs["nodes"]) != len(ours["nodes"]):
             return False

@@ -27,7 +27,7 @@ from tests.oracle.comparing import Comparison, compare
 from tests.oracle.known_differences import KNOWN
 from tests.oracle.pinned import complaint_about_a_choice
 from tests.oracle.problems import problem
-from tests.oracle.upstream import Upstream
+from tests.oracle.upstream import Upstream, open_upstream
 
 Json = dict[str, Any]
 _EVERY = 20.0
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     seed = options.seed or secrets.token_hex(4)
     sys.stdout.write(f"seed {seed}, problems {options.first} to {options.first + options.n - 1}\n")
-    with Upstream([options.oracle, "-timeout", options.timeout]) as upstream:
+    with open_upstream(options.oracle, options.timeout) as upstream:
         counts, accepted, failed = _run(options, seed, upstream)
     _report(counts, accepted)
     return 1 if failed else 0

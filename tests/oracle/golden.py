@@ -25,7 +25,7 @@ from tests.oracle.comparing import compare
 from tests.oracle.errors import ERRORS, shown
 from tests.oracle.knobs import KNOBS, decides, ours
 from tests.oracle.problems import problem
-from tests.oracle.upstream import Upstream, comparable
+from tests.oracle.upstream import Upstream, ask, comparable, open_upstream
 
 Json = dict[str, Any]
 FOLDER = Path(__file__).parent / "golden"
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="problems, rules, found, or kubernetes-1.38 (with the oracle of 1.38 alone)",
     )
     options = parser.parse_args(arguments)
-    with Upstream([options.oracle]) as upstream:
+    with open_upstream(options.oracle) as upstream:
         if not options.only or "problems" in options.only:
             _write("problems", _choose(upstream, options.tried, options.taken), upstream)
         if not options.only or "rules" in options.only:
@@ -72,7 +72,7 @@ def _choose(upstream: Upstream, tried: int, taken: int) -> list[Json]:
         question = problem(Random(f"golden-{number}"), f"golden-{number}")
         if len(json.dumps(question)) > _LONGEST or compare(question, upstream).kind != "same":
             continue
-        candidates.append((question, _shows(question, upstream.ask(json.dumps(question)))))
+        candidates.append((question, _shows(question, ask(upstream, question))))
     seen: set[Hashable] = set()
     chosen: list[Json] = []
     # First those that show much at once.
@@ -143,7 +143,7 @@ def _results(node: Json) -> list[Json]:
 
 
 def _write(name: str, questions: list[Json], upstream: Upstream) -> None:
-    answers = [comparable(upstream.ask(json.dumps(question))) for question in questions]
+    answers = [comparable(ask(upstream, question)) for question in questions]
     for suffix, lines in (("in", questions), ("out", answers)):
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
         (FOLDER / f"{name}.{suffix}.ndjson").write_text(text, encoding="utf-8")

@@ -14,34 +14,17 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from conformance.allocators.judging import COPIED_RULES, snapshot_of
 from reference_allocator.api.reading import InputError
 from reference_allocator.checks import Violation, check
 from reference_allocator.gates import LATEST
-from reference_allocator.snapshot import API_VERSION, KIND, Snapshot
+from reference_allocator.snapshot import Snapshot
 from tests.oracle.refused import bodies
-from tests.oracle.upstream import Upstream, comparable
+from tests.oracle.upstream import Upstream, ask, comparable
 
 Json = dict[str, Any]
 
 _PIN = "pin.example.com"
-_PARTS = ("slices", "deviceClasses", "nodes", "claims", "allocated")
-_COPIED = {"config", "node-selector", "result-fields", "share"}
-"""Rules about what a result repeats; here it repeats nothing."""
-
-
-def snapshot_of(problem: Json, kubernetes: str = LATEST) -> Snapshot:
-    """A problem as a snapshot of a Kubernetes minor.
-
-    A snapshot has each object once; of two classes of one name both allocators take the last.
-    """
-    parts = {key: problem.get(key, []) for key in _PARTS}
-    parts["deviceClasses"] = [
-        *{item["metadata"]["name"]: item for item in parts["deviceClasses"]}.values()
-    ]
-    return Snapshot.from_dict(
-        {"apiVersion": API_VERSION, "kind": KIND, "kubernetes": kubernetes, **parts}
-        | {"features": problem.get("features", {})}
-    )
 
 
 def complaint_about_a_choice(
@@ -58,7 +41,7 @@ def complaint_about_a_choice(
     (node,) = pinned["nodes"]
     if kubernetes == "1.34":  # It cannot be told which implementation to take.
         del pinned["allocator"]
-    said = comparable(upstream.ask(json.dumps(pinned)))
+    said = comparable(ask(upstream, pinned))
     if "invalid" in said:
         return ""
     answer = said["nodes"][0]
@@ -82,7 +65,7 @@ def _broken(
         found = check(snapshot, node, claims, allocations)
     except InputError as error:
         return [str(error)]
-    return [item for item in found if item.rule not in _COPIED]
+    return [item for item in found if item.rule not in COPIED_RULES]
 
 
 def _choose(problem: Json, random: Random) -> tuple[Json, list[Json]] | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any, cast
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -31,10 +31,10 @@ def upstream(answer: Callable[[Json], Json]) -> Upstream:
     """Stands for the real allocator; `answer` turns questions into its answers."""
 
     class Stub:
-        def ask(self, line: str) -> Json:
-            return answer(json.loads(line))
+        def ask(self, question: Mapping[str, Any]) -> bytes:
+            return json.dumps(answer(dict(question))).encode()
 
-    return cast("Upstream", Stub())
+    return Stub()
 
 
 def ours(question: Json) -> Json:

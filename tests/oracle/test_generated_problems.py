@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conformance.allocators.judging import snapshot_of
 from conformance.fuzz.draw.inventories import Json
 from reference_allocator.checks import check
 from reference_allocator.explain import explain
 from reference_allocator.wire import answer_allocate
 from tests.oracle import fuzz
 from tests.oracle.known_differences import KNOWN
-from tests.oracle.pinned import snapshot_of
 from tests.oracle.problems import problem
 from tests.oracle.upstream import comparable
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from conformance.allocators.judging import snapshot_of
 from reference_allocator.checks import check
 from reference_allocator.wire import answer_allocate
 from tests.oracle.errors import ERRORS, shown
 from tests.oracle.golden import read
 from tests.oracle.knobs import KNOBS, decides, ours
-from tests.oracle.pinned import snapshot_of
 from tests.oracle.upstream import comparable
 
 Json = dict[str, Any]

@@ -7,59 +7,35 @@ same line; what may differ is only time and the number of steps, and what `known
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
+from conformance.allocators.program import Program
 from tests.oracle.known_differences import same_text
 
 Json = dict[str, Any]
 
+SECONDS = 60.0
+"""How long an oracle may take for a node; it has a shorter limit of its own."""
 
-class Upstream:
-    """A running program that answers one line with one line.
 
-    Args:
-        command: the program and its arguments.
-    """
+class Upstream(Protocol):
+    """A running program of `ci/upstream` (`conformance.allocators.program.Program`)."""
 
-    def __init__(self, command: Sequence[str | Path]) -> None:
-        self._process = subprocess.Popen(
-            [str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+    def ask(self, question: Mapping[str, Any]) -> bytes:
+        """The line that answers a question."""
 
-    def __enter__(self) -> Upstream:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait()
+def open_upstream(oracle: Path, timeout: str = "10s") -> Program:
+    """The program of `ci/upstream/allocate`, with its time limit for a node."""
+    return Program([oracle, "-timeout", timeout], SECONDS, option="--oracle")
 
-    def ask(self, line: str) -> Json:
-        """The answer to one line.
 
-        Raises:
-            RuntimeError: the program ended.
-        """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(line.encode() + b"\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"the oracle ended with exit code {self._process.wait()}")
-        decoded: Json = json.loads(answer)
-        return decoded
+def ask(upstream: Upstream, question: Mapping[str, Any]) -> Json:
+    """The decoded answer to a question."""
+    answer: Json = json.loads(upstream.ask(question))
+    return answer
 
 
 def comparable(answer: Json) -> Json:

@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 )
@@ -68,6 +69,58 @@ func allocatedState(claims []*resourceapi.ResourceClaim, consumableCapacity bool
 	return state
 }
 
+// allocatedOf is those of the pod's claims that have their devices already, and are in use by it.
+func allocatedOf(q question) (given []*resourceapi.ResourceClaim) {
+	known := sets.New[types.NamespacedName]()
+	for _, claim := range q.Allocated {
+		known.Insert(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+	}
+	for _, claim := range q.Claims {
+		name := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
+		if claim.Status.Allocation != nil && !known.Has(name) {
+			given = append(given, claim)
+		}
+	}
+	return given
+}
+
+// allocateClaims does with claims that are allocated what the scheduler plugin does: PreFilter
+// leaves them out of what it allocates, and Filter refuses nodes that their selector does not match.
+func allocateClaims(ctx context.Context, allocator structured.Allocator, node *v1.Node, claims []*resourceapi.ResourceClaim) ([]resourceapi.AllocationResult, error) {
+	results := make([]resourceapi.AllocationResult, len(claims))
+	var pending []*resourceapi.ResourceClaim
+	for i, claim := range claims {
+		if claim.Status.Allocation == nil {
+			pending = append(pending, claim)
+			continue
+		}
+		results[i] = *claim.Status.Allocation
+		if results[i].NodeSelector == nil {
+			continue
+		}
+		selector, err := nodeaffinity.NewNodeSelector(results[i].NodeSelector)
+		if err != nil {
+			return nil, err
+		}
+		if !selector.Match(node) {
+			return nil, nil
+		}
+	}
+	if len(pending) == 0 {
+		return results, nil
+	}
+	made, err := allocator.Allocate(ctx, node, pending)
+	if err != nil || len(made) != len(pending) {
+		return nil, err
+	}
+	for i, claim := range claims {
+		if claim.Status.Allocation == nil {
+			results[i], made = made[0], made[1:]
+		}
+	}
+	return results, nil
+}
+
 // celFeatures switches those on that this minor has.
 func celFeatures(chosen map[string]bool) (out dracel.Features) {
 	for name, field := range map[string]string{
@@ -103,7 +156,7 @@ func respond(line []byte, timeout time.Duration) answer {
 		return out
 	}
 	cache := dracel.NewCache(celCacheSize, celFeatures(q.Features))
-	state := allocatedState(q.Allocated, features.ConsumableCapacity)
+	state := allocatedState(append(q.Allocated, allocatedOf(q)...), features.ConsumableCapacity)
 	allocator, err := newAllocator(features, state, classes, q.Slices, cache)
 	if err != nil {
 		out.Invalid = err.Error()
@@ -127,7 +180,7 @@ func decide(allocator structured.Allocator, node *v1.Node, claims []*resourceapi
 		before := steps(allocator)
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		start := time.Now()
-		results, err := allocator.Allocate(ctx, node, claims)
+		results, err := allocateClaims(ctx, allocator, node, claims)
 		elapsed := time.Since(start).Nanoseconds()
 		cancel()
 		if i == 0 || elapsed < out.Nanoseconds {

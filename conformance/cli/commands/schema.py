@@ -14,6 +14,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 import typer
 from pydantic import BaseModel
 
+from conformance.allocators.contract import AllocationAnswer, AllocationQuestion
+from conformance.allocators.questions import Vector
 from conformance.data import scenarios_dir
 from conformance.scenario.documents.yamlfile import walk
 from conformance.scenario.driver.profile import DriverProfile
@@ -31,6 +33,8 @@ from conformance.scenario.short.foreach import MOST
 from kube.base.errors import UsageError
 
 SchemaName = Literal[
+    "allocation-answer",
+    "allocation-question",
     "driver-check",
     "features",
     "known-issues",
@@ -42,6 +46,7 @@ SchemaName = Literal[
     "scheduler",
     "shape",
     "summary",
+    "vector",
 ]
 
 
@@ -101,6 +106,8 @@ def make_schema(which: SchemaName) -> dict[str, Any]:
 
 
 MODELS: Final[dict[str, type[BaseModel]]] = {
+    "allocation-answer": AllocationAnswer,
+    "allocation-question": AllocationQuestion,
     "features": FeatureRegistry,
     "known-issues": KnownIssues,
     "manifests": ManifestSet,
@@ -108,6 +115,7 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     "scenario": Scenario,
     "scheduler": SchedulerProfile,
     "shape": ClusterShape,
+    "vector": Vector,
 }
 _ID: Final = "https://dra-conformance.dev/v1/{which}.schema.json"
 

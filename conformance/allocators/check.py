@@ -1,0 +1,191 @@
+"""Asks a program one question after the other, judges the answers, and makes differences small."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from conformance.allocators.contract import read_answer
+from conformance.allocators.features import features_of
+from conformance.allocators.judging import (
+    WRONG,
+    Finding,
+    answer_of_reference,
+    explain_finding,
+    explain_no_judgement,
+    judge_answer,
+)
+from conformance.allocators.program import Program, ProgramError
+from conformance.allocators.questions import AskedQuestion, Vector
+from conformance.allocators.record import CheckHeader, NodeFinding, QuestionRecord, SmallCase
+from conformance.fuzz.problem import Generator
+from conformance.fuzz.shrink_json import shrink
+from kube.base.errors import ConformanceError, UsageError
+from kube.base.text import one_line
+from kube.errors import ApiError
+from reference_allocator.api.defaulting import default_claim
+from reference_allocator.wire import CONTRACT
+
+Json = dict[str, Any]
+
+FAULTS_IN_A_ROW: Final = 5
+"""How often a program may fail to answer, one question after the other, before it is given up."""
+
+_SHRINK_SECONDS = 20.0
+_LONGEST_TEXT = 600
+
+
+class Checker:
+    """Judges one program.
+
+    Args:
+        program: is asked; it is not ended here.
+        options: how it is judged.
+    """
+
+    def __init__(self, program: Program, options: CheckHeader) -> None:
+        self._program, self._options = program, options
+        self._generator: Generator | None = None
+        self.left_out = 0
+        """How many questions use what the program does not claim to have."""
+        self.given_up = ""
+        """Why the program was given up; empty while it answers."""
+
+    def check(
+        self, questions: Iterable[AskedQuestion], known: Iterable[QuestionRecord] = ()
+    ) -> Iterator[QuestionRecord]:
+        """Yield what comes of each question that was not asked before.
+
+        Args:
+            known: what came of questions earlier, whose numbers are left out.
+
+        Raises UsageError: an earlier question had the same number and another id.
+        """
+        before = {record.number: record for record in known}
+        small = sum(record.small is not None for record in before.values())
+        faults = 0
+        for asked in questions:
+            features = features_of(asked.question)
+            if not set(features).isdisjoint(self._options.without):
+                self.left_out += 1
+                continue
+            if asked.number in before:
+                if before[asked.number].id != asked.id:
+                    raise UsageError(
+                        f"question {asked.number} is {asked.id} now; it was"
+                        f" {before[asked.number].id} when the check began: give the same questions"
+                    )
+                continue
+            record = self._ask(asked, features)
+            if record.differs and small < self._options.small:
+                record = record.model_copy(update={"small": self._make_small(asked, record)})
+                small += record.small is not None
+            yield record
+            faults = faults + 1 if record.fault else 0
+            if faults == FAULTS_IN_A_ROW:
+                self.given_up = f"gave no answer {faults} times in a row; last: {record.fault}"
+                return
+
+    def _ask(self, asked: AskedQuestion, features: tuple[str, ...]) -> QuestionRecord:
+        record = QuestionRecord(number=asked.number, id=asked.id, features=list(features))
+        reference = answer_of_reference(asked.question, self._options.kubernetes)
+        if unjudged := explain_no_judgement(reference):
+            return record.model_copy(update={"unjudged": one_line(unjudged)})
+        try:
+            findings, unsupported, milliseconds = self._judge(asked.question, reference)
+        except ProgramError as fault:
+            return record.model_copy(update={"fault": f"{fault.kind}: {fault}"})
+        return record.model_copy(
+            update={
+                "milliseconds": milliseconds,
+                "unsupported": unsupported,
+                "findings": [_as_record(finding) for finding in findings],
+            }
+        )
+
+    def _judge(self, question: Json, reference: Json) -> tuple[list[Finding], str, float]:
+        """Return what is wrong, what the program does not do, and its time in milliseconds.
+
+        Raises ProgramError: there is no answer, or it says that the question is invalid.
+        """
+        start = time.perf_counter()
+        line = self._program.ask(question)
+        milliseconds = round((time.perf_counter() - start) * 1000, 3)
+        answer = read_answer(line, question)
+        if answer.invalid:
+            raise ProgramError("malformed", f"cannot read the question: {one_line(answer.invalid)}")
+        if answer.unsupported:
+            return [], one_line(answer.unsupported), milliseconds
+        options = self._options
+        judged = judge_answer(question, answer, reference, options.level, options.kubernetes)
+        return list(judged), "", milliseconds
+
+    def _make_small(self, asked: AskedQuestion, record: QuestionRecord) -> SmallCase:
+        """Return the smallest question that shows the first difference of a record."""
+        first = next(finding for finding in record.findings if finding.kind in WRONG)
+        is_valid = self._validity_of(asked.question)
+        until = time.monotonic() + _SHRINK_SECONDS
+
+        def differs(candidate: Json) -> bool:
+            found = self._find(candidate, first) if time.monotonic() < until else None
+            return found is not None and is_valid(candidate)
+
+        # A feature that is switched off would be another difference.
+        kept = {"features": asked.question.get("features") or {}}
+        parts = {name: value for name, value in asked.question.items() if name not in kept}
+        small = shrink(parts, lambda candidate: differs(candidate | kept)) | kept
+        finding = self._find(small, first) or Finding(**first.model_dump())
+        return SmallCase(kind=first.kind, vector=self._make_vector(small, finding))
+
+    def _find(self, question: Json, like: NodeFinding) -> Finding | None:
+        """Return the finding of the same kind for the same node, if the question shows one."""
+        try:
+            reference = answer_of_reference(question, self._options.kubernetes)
+            if explain_no_judgement(reference):
+                return None
+            findings, _, _ = self._judge(question, reference)
+        except (ProgramError, ConformanceError, KeyError, TypeError, AttributeError, ValueError):
+            return None  # what was taken away is needed to ask
+        alike = (like.node, like.kind, like.said)
+        return next((item for item in findings if (item.node, item.kind, item.said) == alike), None)
+
+    def _make_vector(self, question: Json, finding: Finding) -> Vector:
+        reference = answer_of_reference(question, self._options.kubernetes)
+        text = explain_finding(question, finding, self._options.kubernetes)
+        return Vector(
+            id=question["id"],
+            contract=CONTRACT,
+            source="",
+            kubernetes=[self._options.kubernetes],
+            features=list(features_of(question)),
+            sentence=one_line(text, _LONGEST_TEXT),
+            question=question,
+            expected={node["node"]: node["outcome"] == "allocated" for node in reference["nodes"]},
+        )
+
+    def _validity_of(self, question: Json) -> Callable[[Json], bool]:
+        """Return what says whether a smaller question has objects that an API server stores.
+
+        Where the question itself has some that it refuses, all will do.
+        """
+        if self._generator is None:
+            self._generator = Generator(self._options.kubernetes, {})
+        explain = self._generator.explain_refusal
+
+        def is_valid(candidate: Json) -> bool:
+            claims = candidate.get("claims") or []
+            try:
+                return all(default_claim(item) == item for item in claims) and not explain(
+                    candidate
+                )
+            except (ApiError, KeyError, TypeError, AttributeError, ValueError):
+                return False
+
+        return is_valid if is_valid(question) else lambda _: True
+
+
+def _as_record(finding: Finding) -> NodeFinding:
+    short = replace(finding, detail=one_line(finding.detail, _LONGEST_TEXT))
+    return NodeFinding.model_validate(asdict(short))

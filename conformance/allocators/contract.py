@@ -1,0 +1,127 @@
+"""The contract "allocation/v1": what a question and its answer look like, one JSON line each.
+
+docs/allocators.md is its page; the JSON Schemas are made of the models here. The objects in a
+question are those of resource.k8s.io/v1 and v1, as an API server stores them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from conformance.allocators.program import ProgramError
+from kube.base.text import one_line
+
+Outcome = Literal["allocated", "none", "nodeError", "error", "timeout", "unsupported"]
+
+Json = dict[str, Any]
+
+
+class AllocationQuestion(BaseModel):
+    """A question: on which nodes can these claims of one pod be allocated, each node by itself?"""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+
+    id: str = Field(description="repeated in the answer")
+    contract: Literal["allocation/v1"] = Field(
+        "allocation/v1", description="the version of this contract; absent, it is the first"
+    )
+    features: dict[str, bool] = Field(
+        default_factory=dict,
+        description="fields of structured.Features in lowerCamel that are on; absent ones are off",
+    )
+    slices: list[Json] = Field(default_factory=list, description="all ResourceSlices")
+    device_classes: list[Json] = Field(default_factory=list, description="all DeviceClasses")
+    nodes: list[Json] = Field(default_factory=list, description="the Nodes that are asked about")
+    claims: list[Json] = Field(
+        default_factory=list,
+        description="the pod's ResourceClaims, in its order; one with status.allocation has its"
+        " devices already, which may keep the pod from a node",
+    )
+    allocated: list[Json] = Field(
+        default_factory=list, description="other ResourceClaims: what is in use"
+    )
+    place: Literal["published", "template"] = Field(
+        "published",
+        description="template: the nodes are to be made, and slices with their nodeName say what"
+        " they will publish",
+    )
+    allocator: Literal["", "stable", "incubating", "experimental"] = Field(
+        "", description="one of Kubernetes' implementations; others leave it aside"
+    )
+    repeat: int = Field(1, ge=0, description="how often to decide, for measuring; the best counts")
+
+
+class NodeAnswer(BaseModel):
+    """The answer for one node."""
+
+    model_config = ConfigDict(strict=True)
+
+    node: str = Field(description="name of a node of the question")
+    outcome: Outcome = Field(
+        description="allocated: it fits; none: it does not; nodeError: this node cannot be decided;"
+        " error: nor can any other; timeout: the search was given up; unsupported: not claimed"
+    )
+    allocations: list[Json] = Field(
+        default_factory=list, description="an AllocationResult for each claim, in order"
+    )
+    error: str = Field("", description="why, for people")
+    ns: int = Field(0, description="nanoseconds of the decision")
+    steps: int = Field(0, description="how many partial solutions were looked at")
+
+
+class AllocationAnswer(BaseModel):
+    """An answer: one for each node of the question, or why there is none."""
+
+    model_config = ConfigDict(strict=True)
+
+    id: str = Field(description="that of the question")
+    nodes: list[NodeAnswer] = Field(default_factory=list)
+    invalid: str = Field("", description="the line could not be read, and why")
+    unsupported: str = Field(
+        "", description="what of the question the program does not claim to do"
+    )
+
+
+def read_answer(line: bytes, question: Json) -> AllocationAnswer:
+    """Read the answer to a question, with its nodes in the question's order.
+
+    Raises ProgramError: it is no answer, is that of another question, or answers for other nodes
+    than those that were asked.
+    """
+    try:
+        answer = AllocationAnswer.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        path = ".".join(str(step) for step in first["loc"])
+        where = f"{path}: " if path else ""
+        said = one_line(line[:200].decode("utf-8", "replace"), 60)
+        raise ProgramError("malformed", f"{where}{first['msg']}; it wrote {said}") from None
+    if answer.id != question["id"]:
+        raise ProgramError(
+            "out of order",
+            f"answered {one_line(answer.id, 40)!r} when {question['id']!r} was asked",
+        )
+    if answer.invalid or answer.unsupported:
+        return answer
+    asked = [node["metadata"]["name"] for node in question.get("nodes", ())]
+    given = {node.node: node for node in answer.nodes}
+    strangers = [name for name in given if name not in asked]
+    missing = [name for name in asked if name not in given]
+    if strangers:
+        raise ProgramError("malformed", f"answers for node {strangers[0]!r}, which was not asked")
+    if missing:
+        raise ProgramError("malformed", f"does not answer for node {missing[0]!r}")
+    if len(given) < len(answer.nodes):
+        raise ProgramError("malformed", "answers for a node twice")
+    for node in answer.nodes:
+        if node.outcome == "allocated" and node.allocations:
+            wanted = len(question.get("claims", ()))
+            if len(node.allocations) != wanted:
+                raise ProgramError(
+                    "malformed",
+                    f"node {node.node}: {len(node.allocations)} allocations for {wanted} claims",
+                )
+    return answer.model_copy(update={"nodes": [given[name] for name in asked]})

@@ -1,0 +1,167 @@
+"""The questions that a program is asked: random ones, those of a file, the shipped vectors.
+
+A random one is drawn as `dra-conformance fuzz` draws problems, from a seed and a number alone, and
+its objects are such that an API server takes them. Some ask for a pod that shares a claim which has
+its devices already, and some for a node that is to be made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from conformance.allocators.contract import AllocationQuestion
+from conformance.allocators.features import features_of
+from conformance.allocators.judging import answer_of_reference
+from conformance.fuzz.problem import Generator, claims_of, snapshot_of
+from kube.base.errors import UsageError
+from reference_allocator.wire import CONTRACT, MAX_LINE
+
+Json = dict[str, Any]
+
+_LISTS: Final = ("slices", "deviceClasses", "nodes", "allocated")
+_SHARED_CLAIM, _TEMPLATE = 6, 6
+"""Once in so many random questions, where it can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question and its number among those of one check."""
+
+    number: int
+    question: Json
+
+    @property
+    def id(self) -> str:
+        """The question's id."""
+        return str(self.question["id"])
+
+
+class Vector(BaseModel):
+    """A question whose answer is written down, for the unit tests of others."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    id: str = Field(description="stays the same for good")
+    contract: str = Field(CONTRACT, description="the contract of question and answer")
+    kubernetes: list[str] = Field(description="the minors for which the answer is right")
+    features: list[str] = Field(description="what of DRA the question is about")
+    sentence: str = Field(description="what is right, in one sentence")
+    source: str = Field("", description="where the rule is written")
+    question: Json = Field(description="what an allocator is asked")
+    expected: dict[str, bool] = Field(description="node -> whether the claims fit it")
+    devices: dict[str, list[list[str]]] = Field(
+        default_factory=dict,
+        description="node -> the devices of each claim as driver/pool/device, where no others are"
+        " right",
+    )
+
+
+def draw_questions(kubernetes: str, seed: str, first: int, count: int) -> Iterator[AskedQuestion]:
+    """Yield random questions; the same arguments give the same ones."""
+    generator = Generator(kubernetes, {})
+    for number in range(first, first + count):
+        yield AskedQuestion(number, draw_question(generator, seed, number))
+
+
+def draw_question(generator: Generator, seed: str, number: int) -> Json:
+    """Draw the question with a number."""
+    document = snapshot_of(generator.draw(seed, number).document)
+    wanted = next((names for pod in document["pods"] if (names := claims_of(pod))), [])
+    by_name = {claim["metadata"]["name"]: claim for claim in document["claims"]}
+    question: Json = {
+        "id": f"{seed}-{number}",
+        "features": {name: True for name, is_on in document["features"].items() if is_on},
+        **{field: list(document[field]) for field in _LISTS},
+        "claims": [by_name[name] for name in wanted if name in by_name],
+    }
+    random = Random(f"{seed}-{number}-asked")  # noqa: S311 -- what it draws are no secrets
+    if random.randrange(_SHARED_CLAIM) == 0:
+        question["claims"] = _give_devices(question, generator.kubernetes)
+    elif random.randrange(_TEMPLATE) == 0 and not question["allocated"]:
+        # What is not there yet is neither in use nor being updated.
+        question |= {} if "updating" in features_of(question) else {"place": "template"}
+    return question
+
+
+def _give_devices(question: Json, kubernetes: str) -> list[Json]:
+    """Return the claims, the first of which has what the reference gives it on the first node."""
+    first, *others = question["claims"] or [None]
+    if first is None:
+        return []
+    answer = answer_of_reference({**question, "claims": [first]}, kubernetes)
+    for node in answer.get("nodes", ()):
+        if node["outcome"] == "allocated":
+            return [{**first, "status": {"allocation": node["allocations"][0]}}, *others]
+    return [first, *others]
+
+
+def read_questions(file: Path) -> list[AskedQuestion]:
+    """Read a file of questions, or of vectors, one JSON object a line.
+
+    Raises UsageError: it cannot be read, or a line is neither; names the line.
+    """
+    try:
+        with file.open("rb") as stream:
+            lines = [line for line in stream if line.strip()]
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    questions = [_read_line(f"{file}:{number}", line) for number, line in enumerate(lines, 1)]
+    if not questions:
+        raise UsageError(f"{file}: has no questions")
+    return [AskedQuestion(number, question) for number, question in enumerate(questions)]
+
+
+def _read_line(where: str, line: bytes) -> Json:
+    if len(line) > MAX_LINE:
+        raise UsageError(f"{where}: is longer than {MAX_LINE} bytes")
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        raise UsageError(f"{where}: is no JSON; each line is one question") from None
+    if isinstance(value, Mapping) and "question" in value:
+        return read_vector(where, value).question
+    if isinstance(value, Mapping) and value.get("contract", CONTRACT) != CONTRACT:
+        raise UsageError(_unknown_contract(where, value["contract"]))
+    return _validated(AllocationQuestion, where, value)
+
+
+def read_vector(where: str, value: object) -> Vector:
+    """Read a vector. Raises UsageError: it is none, or of a contract that is not known."""
+    contract = value.get("contract", CONTRACT) if isinstance(value, Mapping) else CONTRACT
+    if contract != CONTRACT:
+        raise UsageError(_unknown_contract(where, contract))
+    try:
+        vector = Vector.model_validate(value)
+    except ValidationError as error:
+        raise UsageError(f"{where}: {_first_problem(error)}") from None
+    _validated(AllocationQuestion, where, vector.question)
+    return vector
+
+
+def _validated(model: type[BaseModel], where: str, value: Any) -> Json:
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        raise UsageError(f"{where}: {_first_problem(error)}") from None
+    checked: Json = value
+    return checked
+
+
+def _unknown_contract(where: str, contract: object) -> str:
+    return (
+        f"{where}: the contract {str(contract)[:40]!r} is not known; this version knows {CONTRACT}."
+        " Update dra-conformance, or take a file of that contract"
+    )
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    path = ".".join(str(step) for step in first["loc"])
+    return f"{path}: {first['msg']}" if path else str(first["msg"])

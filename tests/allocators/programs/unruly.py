@@ -1,0 +1,50 @@
+"""A program that answers "none", but for questions whose id names what it does instead."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+for line in sys.stdin:
+    question = json.loads(line)
+    nodes = [
+        {"node": node["metadata"]["name"], "outcome": "none"} for node in question.get("nodes", ())
+    ]
+    answer = {"id": question["id"], "nodes": nodes}
+    match question["id"]:
+        case "hangs":
+            time.sleep(60)
+        case "dies":
+            print("out of cheese", file=sys.stderr, flush=True)
+            os._exit(7)
+        case "leaves":
+            os.close(1)
+            time.sleep(60)
+        case "floods":
+            while True:
+                os.write(1, b"x" * 65536)
+        case "babbles":
+            print("hello")
+        case "repeats":
+            print(json.dumps(answer))
+        case "answers-another":
+            answer["id"] = "something-else"
+        case "answers-for-a-stranger":
+            nodes.append({"node": "stranger", "outcome": "none"})
+        case "answers-for-nobody":
+            nodes.clear()
+        case "answers-twice":
+            nodes *= 2
+        case "invents-an-outcome":
+            nodes[0]["outcome"] = "perhaps"
+        case "allocates-too-much":
+            nodes[0] |= {"outcome": "allocated", "allocations": [{}, {}]}
+        case "cannot-read":
+            answer = {"id": question["id"], "invalid": "what?"}
+        case "does-not-do-that":
+            answer = {"id": question["id"], "unsupported": "that"}
+        case "gives-up":
+            nodes[0]["outcome"] = "timeout"
+    print(json.dumps(answer), flush=True)

@@ -1,0 +1,159 @@
+"""Programs that hang, die, flood or answer something else are named, and asked on."""
+
+from __future__ import annotations
+
+import json
+import os
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from conformance.allocators.program import Program
+from kube.base.errors import UsageError
+from tests.allocators.asking import python, question, report, run, write
+
+FAULTS = {
+    "hangs": "hung: gave no answer within",
+    "dies": "ended: ended with exit code 7: out of cheese",
+    "leaves": "ended: closed its output",
+    "floods": "flooded: wrote more than",
+    "babbles": "out of order: wrote more than one line",
+    "repeats": "out of order: wrote more than one line",
+    "answers-another": "out of order: answered 'something-else' when 'answers-another' was asked",
+    "answers-for-a-stranger": "malformed: answers for node 'stranger', which was not asked",
+    "answers-for-nobody": "malformed: does not answer for node 'node-0'",
+    "answers-twice": "malformed: answers for a node twice",
+    "invents-an-outcome": "malformed: nodes.0.outcome: Input should be 'allocated'",
+    "allocates-too-much": "malformed: node node-0: 2 allocations for 1 claims",
+    "cannot-read": "malformed: cannot read the question: what?",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_no_answer_is_named_and_the_next_question_is_asked(
+    tmp_path: Path, fault: str
+) -> None:
+    asked = write(tmp_path, [question(fault), question("fine", count=3)])
+    with (
+        mock.patch("conformance.allocators.program._OVERHEAD", 3.0),
+        mock.patch("conformance.allocators.program.MAX_ANSWER", 1 << 20),
+    ):
+        done = run(
+            "--program", python("unruly.py"), "--questions", asked, "--timeout", "0.1",
+            "-o", tmp_path / "out",
+        )  # fmt: skip
+    assert done.exit_code == 3, done.output
+    assert f"{fault}: {FAULTS[fault]}" in done.stderr
+    document = report(tmp_path / "out")
+    assert [item["id"] for item in document["unanswered"]] == [fault]
+    counts = document["features"]["all questions"]
+    assert (counts["asked"], counts["errors"], counts["wrongNo"]) == (2, 1, 0)
+    suite = ET.parse(tmp_path / "out" / "junit.xml").getroot()[0]
+    assert [[item.tag for item in case] for case in suite] == [["error"], []]
+
+
+def test_a_program_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    asked = write(tmp_path, [question("dies") for _ in range(20)])
+    done = run("--program", python("unruly.py"), "--questions", asked, "-o", tmp_path / "out")
+    assert done.exit_code == 3
+    assert "gave no answer 5 times in a row" in done.stdout.replace("\n ", "")
+    assert report(tmp_path / "out")["asked"] == 5
+
+
+@pytest.mark.parametrize(("said", "code"), [("does-not-do-that", 4), ("gives-up", 3)])
+def test_no_answer_that_is_an_answer_is_neither_right_nor_wrong(
+    tmp_path: Path, said: str, code: int
+) -> None:
+    asked = write(tmp_path, [question(said), question("fine", count=3)])
+    done = run("--program", python("unruly.py"), "--questions", asked, "-o", tmp_path / "out")
+    assert done.exit_code == code, done.output
+    assert report(tmp_path / "out")["differences"] == []
+
+
+def test_what_a_program_started_ends_with_it(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    script = tmp_path / "parent"
+    script.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {pid_file}\nread line\nsleep 60\n")
+    script.chmod(0o755)
+    with (
+        mock.patch("conformance.allocators.program._OVERHEAD", 3.0),
+        Program([script], 0.1) as program,
+        pytest.raises(Exception, match="gave no answer"),
+    ):
+        program.ask({"id": "q"})
+    child = int(pid_file.read_text())
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    assert child != os.getpid()
+
+
+def test_a_program_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    file = tmp_path / "program"
+    file.write_text("no program")
+    for command in ("", "no-such-program-here", str(file)):
+        done = run("--program", command, "-o", tmp_path / "out")
+        assert isinstance(done.exception, UsageError)
+        assert "does not exist or is not executable" in str(done.exception)
+    file.chmod(0o755)
+    done = run("--program", file, "-o", tmp_path / "out")
+    assert isinstance(done.exception, UsageError)
+    assert "cannot be started" in str(done.exception)
+
+
+def test_a_check_that_was_cut_off_goes_on_where_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    questions = [question(f"q{number}", count=1 + number % 3) for number in range(6)]
+    asked = write(tmp_path, questions)
+    whole = run("--program", python("wrong.py", "none"), "--questions", asked, "-o", folder)
+    assert whole.exit_code == 0, whole.output
+    journal = folder / "journal.ndjson"
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(lines[:4]) + lines[4][:20])  # cut off in the middle of a line
+    resumed = run("--resume", folder)
+    assert resumed.exit_code == 0, resumed.output
+    ids = [json.loads(line)["id"] for line in journal.read_text().splitlines()[1:]]
+    assert ids == [item["id"] for item in questions]
+    assert lines[:4] == journal.read_text().splitlines(keepends=True)[:4]
+
+
+def test_a_check_goes_on_with_its_own_questions_only(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    asked = write(tmp_path, [question("a"), question("b")])
+    run("--program", python("wrong.py", "none"), "--questions", asked, "-o", folder)
+    again = run("--program", python("wrong.py", "none"), "--questions", asked, "-o", folder)
+    assert "holds a check already; go on with it with --resume" in str(again.exception)
+    write(tmp_path, [question("other"), question("b")])
+    assert "question 0 is other now; it was a" in str(run("--resume", folder).exception)
+    (folder / "journal.ndjson").write_text("nonsense\n")
+    assert "is not the journal of a check" in str(run("--resume", folder).exception)
+    assert "cannot be read" in str(run("--resume", tmp_path / "nowhere").exception)
+
+
+BAD_LINES = {
+    "nonsense": "questions.ndjson:1: is no JSON",
+    "[]": "questions.ndjson:1: Input should be a valid dictionary",
+    '{"slices": []}': "questions.ndjson:1: id: Field required",
+    '{"id": "q", "nodess": []}': "nodess: Extra inputs are not permitted",
+    '{"id": "q", "contract": "allocation/v9"}': "the contract 'allocation/v9' is not known",
+    '{"id": "q", "contract": "allocation/v9", "question": {}}': "this version knows allocation/v1",
+    '{"id": "q", "question": {"id": "q"}}': "kubernetes: Field required",
+    "": "has no questions",
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES)
+def test_bad_questions_are_a_usage_error_that_names_the_line(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "questions.ndjson"
+    file.write_text(line + "\n")
+    done = run("--program", python("unruly.py"), "--questions", file, "-o", tmp_path / "out")
+    assert isinstance(done.exception, UsageError)
+    assert BAD_LINES[line] in str(done.exception)
+
+
+def test_a_feature_that_is_not_known_is_a_usage_error(tmp_path: Path) -> None:
+    done = run("--program", "true", "--without", "deviceTaint", "-o", tmp_path / "out")
+    assert "did you mean deviceTaints?" in str(done.exception)
+    done = run("--program", "true", "--level", "same", "-o", tmp_path / "out")
+    assert "expected one of fits, admissible, identical" in str(done.exception)

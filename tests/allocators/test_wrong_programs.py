@@ -1,0 +1,122 @@
+"""Programs with a planted fault: it is found, said in words, and made small."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reference_allocator.wire import answer_allocate
+from tests.allocators.asking import PROGRAMS, python, question, report, run, write
+
+
+def test_the_reference_itself_is_right_at_every_level(tmp_path: Path) -> None:
+    done = run(
+        "--program", python("wrong.py", "none"), "--count", 40, "--seed", "right",
+        "--level", "identical", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "conformant (exit code 0)" in done.stdout
+    assert report(tmp_path / "out")["features"]["all questions"]["asked"] == 40
+
+
+@pytest.mark.parametrize(
+    ("fault", "seed", "count", "kind", "feature", "words"),
+    [
+        ("taints-ignored", "t", 60, "wrong yes", "deviceTaints", "tainted"),
+        ("in-use-ignored", "i", 60, "wrong yes", "inUse", "in use"),
+        ("first-claim-only", "f", 60, "wrong yes", "severalClaims", "says it fits"),
+    ],
+)
+def test_a_planted_fault_is_found_and_made_small(
+    tmp_path: Path, fault: str, seed: str, count: int, kind: str, feature: str, words: str
+) -> None:
+    done = run(
+        "--program", python("wrong.py", fault), "--count", count, "--seed", seed, "--small", 2,
+        "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert done.exit_code == 1, done.output
+    document = report(tmp_path / "out")
+    assert {item["kind"] for item in document["differences"]} == {kind}
+    for item in document["differences"]:
+        vector = item["vector"]
+        assert feature in vector["features"]
+        assert words in vector["sentence"]
+        assert len(vector["question"].get("slices", [])) <= 2
+    counts = document["features"]
+    assert counts[feature]["wrongYes"] == counts["all questions"]["wrongYes"] > 0
+
+
+def test_a_difference_is_a_vector_that_is_asked_again(tmp_path: Path) -> None:
+    program = python("wrong.py", "taints-ignored")
+    taint = {"key": "k", "effect": "NoSchedule", "timeAdded": "2100-01-01T00:00:00Z"}
+    asked = write(tmp_path, [question("q", devices=1, gpu0={"taints": [taint]})])
+    assert run("--program", program, "--questions", asked, "-o", tmp_path / "a").exit_code == 1
+    vectors = tmp_path / "a" / "differences.ndjson"
+    (vector,) = map(json.loads, vectors.read_text().splitlines())
+    answer = json.loads(answer_allocate(json.dumps(vector["question"])))
+    assert [node["outcome"] == "allocated" for node in answer["nodes"]] == [False]
+    assert vector["expected"] == {"node-0": False}
+    again = run("--program", program, "--questions", vectors, "-o", tmp_path / "b")
+    assert again.exit_code == 1
+    right = run(
+        "--program", python("wrong.py", "none"), "--questions", vectors, "-o", tmp_path / "c"
+    )
+    assert right.exit_code == 0
+
+
+@pytest.mark.parametrize(("level", "code"), [("fits", 0), ("admissible", 0), ("identical", 1)])
+def test_other_devices_are_wrong_for_those_who_claim_to_take_the_same(
+    tmp_path: Path, level: str, code: int
+) -> None:
+    asked = write(tmp_path, [question("q")])
+    done = run(
+        "--program", python("wrong.py", "last-device"), "--questions", asked, "--level", level,
+        "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert done.exit_code == code, done.output
+
+
+def test_devices_that_break_a_rule_are_wrong_though_the_claims_fit(tmp_path: Path) -> None:
+    taint = {"key": "k", "effect": "NoSchedule", "timeAdded": "2100-01-01T00:00:00Z"}
+    asked = write(tmp_path, [question("q", gpu0={"taints": [taint]})])
+    program = python("wrong.py", "taints-ignored")
+    for level, code in (("fits", 0), ("admissible", 1)):
+        folder = tmp_path / level
+        done = run("--program", program, "--questions", asked, "--level", level, "-o", folder)
+        assert done.exit_code == code, done.output
+    (difference,) = report(tmp_path / "admissible")["differences"]
+    assert difference["kind"] == "inadmissible"
+    assert "gives out what it must not on node-0: taint" in difference["vector"]["sentence"]
+
+
+@pytest.mark.needs_go
+@pytest.mark.skipif(shutil.which("go") is None, reason="needs the go command")
+def test_a_fault_of_a_go_program_is_found_beside_what_it_does_not_support(tmp_path: Path) -> None:
+    program = tmp_path / "small"
+    subprocess.run(["go", "build", "-o", program, PROGRAMS / "small.go"], check=True, timeout=600)
+    asked = write(
+        tmp_path,
+        [
+            question("one-of-two"),
+            question("three-of-two", count=3),
+            question("incomplete-pool", slices_of_pool=2),
+        ],
+    )
+    done = run("--program", program, "--questions", asked, "-o", tmp_path / "out")
+    assert done.exit_code == 1, done.output
+    (difference,) = report(tmp_path / "out")["differences"]
+    assert difference["questions"] == ["incomplete-pool"]
+    assert "is being updated" in difference["vector"]["sentence"]
+    right = run(
+        "--program", program, "--questions", asked, "--without", "updating", "-o", tmp_path / "w"
+    )
+    assert right.exit_code == 0
+    assert "without updating: 1 question not asked" in right.stdout
+    held = question("held", allocated=[{"metadata": {"name": "h", "namespace": "default"}}])
+    done = run("--program", program, "--questions", write(tmp_path, [held]), "-o", tmp_path / "u")
+    assert done.exit_code == 4
+    assert "unsupported: devices in use (1 question, first held)" in done.stdout
