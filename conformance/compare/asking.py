@@ -9,10 +9,11 @@ answer is about these alone. Each line is about the same snapshot; nothing of it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from conformance.compare.evidence import Object, ask_reference, name_of
+from conformance.compare.case import named_keys
+from conformance.compare.evidence import Object, ask_reference, full_name, key_of, name_of
 from conformance.compare.explain import PendingExplanation, explain_snapshot
 from conformance.compare.remedies import restrict_to_nodes
 from conformance.compare.whatif import add_objects, cordon_node, end_pod
@@ -41,13 +42,37 @@ def answer_question(snapshot: Snapshot, line: bytes) -> str:
         try:
             changed = ask_reference(lambda: change_snapshot(snapshot, add, "add", cordon, end))
             nodes = {name_of(obj) for obj in add if obj.get("kind") == "Node"}
-            relevant = restrict_to_nodes(changed, nodes) if nodes else changed
-            explained = explain_snapshot(relevant, read_string(question, "pod"), suggest=False)
+            name = read_string(question, "pod")
+            explained = (
+                _explain_for_nodes(changed, name, nodes)
+                if nodes
+                else explain_snapshot(changed, name, suggest=False)
+            )
         except UsageError as error:
             raise InputError(str(error)) from None
         return {"pods": list(map(_answer_fields, explained))}
 
     return answer_line(line, respond)
+
+
+def _explain_for_nodes(snapshot: Snapshot, name: str, nodes: set[str]) -> list[PendingExplanation]:
+    """Return whether what waits fits some nodes, for which the others are seldom looked at.
+
+    They are where it fits, because an error on one ends the scheduler's attempt for all; and where
+    a claim has devices, because the scheduler takes back one that nobody uses only if no node does.
+    """
+    held = set(map(key_of, snapshot.allocated))
+    holding = {full_name(pod) for pod in snapshot.pods if not held.isdisjoint(named_keys(pod))}
+    relevant = restrict_to_nodes(snapshot, nodes)
+    answers: list[PendingExplanation] = []
+    for explained in explain_snapshot(relevant, name, suggest=False):
+        if explained.fits or explained.subject in holding:
+            subject = explained.subject if snapshot.pods else name
+            [among_all] = explain_snapshot(snapshot, subject, suggest=False)
+            fits = tuple(node for node in among_all.fits if node in nodes)
+            explained = replace(explained, fits=fits, note=among_all.note)
+        answers.append(explained)
+    return answers
 
 
 def change_snapshot(

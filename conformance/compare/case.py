@@ -187,10 +187,13 @@ def explain_case(case: Case, seconds: float) -> tuple[Explanation, dict[str, str
     return Explanation(tuple(reports[name_of(node)] for node in case.snapshot.nodes)), obstacles
 
 
-def split_by_nodes(snapshot: Snapshot, nodes: Sequence[Object]) -> Iterator[Snapshot]:
+def split_by_nodes(
+    snapshot: Snapshot, nodes: Sequence[Object], at_once: int = _NODES_AT_ONCE
+) -> Iterator[Snapshot]:
     """Yield what allocations on a few of the nodes depend on, so that little is read at once.
 
     That is whole pools: of the few nodes, and those of which a slice is for no node in particular.
+    Without its slices for other nodes such a pool would look incomplete.
     """
     pools_of_node: dict[str, set[Key]] = defaultdict(set)
     slices: dict[Key, list[int]] = defaultdict(list)
@@ -203,8 +206,8 @@ def split_by_nodes(snapshot: Snapshot, nodes: Sequence[Object]) -> Iterator[Snap
     for index, claim in enumerate(snapshot.allocated):
         for result in results_of(claim):
             claims[result["driver"], result["pool"]][index] = claim
-    for start in range(0, len(nodes), _NODES_AT_ONCE):
-        few = nodes[start : start + _NODES_AT_ONCE]
+    for start in range(0, len(nodes), at_once):
+        few = nodes[start : start + at_once]
         pools = pools_of_node[""].union(*(pools_of_node[name_of(node)] for node in few))
         users = {index: claim for pool in pools for index, claim in claims[pool].items()}
         yield replace(

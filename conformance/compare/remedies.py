@@ -21,6 +21,7 @@ from conformance.compare.case import (
     find_fitting_node,
     named_keys,
     remove_claim,
+    split_by_nodes,
 )
 from conformance.compare.evidence import (
     Object,
@@ -131,33 +132,23 @@ def find_holders(case: Case, explanation: Explanation) -> dict[str, list[str]]:
 
 
 def restrict_to_nodes(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
-    """Return what allocations on some nodes depend on: a node has no part in others' own slices.
+    """Return what allocations on some nodes depend on.
 
     Claims that pods name stay, wherever their devices are: they keep these pods from other nodes.
     """
-    slices = [
-        item
-        for item in snapshot.slices
-        if not item["spec"].get("nodeName") or item["spec"]["nodeName"] in nodes
-    ]
-    pools = {(item["spec"]["driver"], item["spec"]["pool"]["name"]) for item in slices}
+    few = [node for node in snapshot.nodes if name_of(node) in nodes]
+    if not few:
+        return replace(snapshot, nodes=())
+    [part] = split_by_nodes(snapshot, few, len(few))
+    of_pools = set(map(key_of, part.allocated))
     named = {
         key
         for pod in snapshot.pods
         if not mapping_field(pod, "spec").get("nodeName")
         for key in named_keys(pod)
     }
-    return replace(
-        snapshot,
-        slices=tuple(slices),
-        nodes=tuple(node for node in snapshot.nodes if name_of(node) in nodes),
-        allocated=tuple(
-            claim
-            for claim in snapshot.allocated
-            if key_of(claim) in named
-            or any((item["driver"], item["pool"]) in pools for item in results_of(claim))
-        ),
-    )
+    allocated = (claim for claim in snapshot.allocated if key_of(claim) in named | of_pools)
+    return replace(part, allocated=tuple(allocated))
 
 
 def _changes(case: Case, explanation: Explanation, failing: Sequence[str]) -> Iterator[Change]:

@@ -47,6 +47,13 @@ def test_each_question_is_answered(question: Obj, fits: list[str]) -> None:
         assert {name for item in told["reasons"] for name in item["nodes"]} <= {"new"}
 
 
+def test_what_waits_is_asked_about_where_a_snapshot_knows_no_pods() -> None:
+    unknown = Snapshot.from_dict(snapshot(claims=(claim("two", 2),)))
+    line = json.dumps({"id": "1", "add": new(2)}).encode()
+    [told] = json.loads(answer_question(unknown, line))["pods"]
+    assert told["fits"] == ["new"]
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
