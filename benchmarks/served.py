@@ -96,7 +96,8 @@ class Client:
 @contextmanager
 def run_kubesim(folder: Path, prefix: tuple[str, ...]) -> Iterator[Server]:
     """Start ``python -m kubesim serve`` without waiting until it answers."""
-    environment = os.environ | {"XDG_STATE_HOME": str(folder)}
+    # With bytecode, as pip installs it; the first start writes it where there is none.
+    environment = os.environ | {"XDG_STATE_HOME": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
     command = (*prefix, sys.executable, "-m", "kubesim", "serve", "--kubernetes", KUBERNETES)
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
         try:

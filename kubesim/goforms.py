@@ -134,10 +134,13 @@ def _drop_unset(shape: str, value: Any) -> Any:
     fields = schema.types().get(shape)
     if fields is None:
         return value
+    # Most values are scalars that are set: no call for these.
     return {
-        field: _drop_unset(fields[field], item) if field in fields else item
+        field: _drop_unset(fields[field], item)
+        if isinstance(item, (dict, list)) and field in fields
+        else item
         for field, item in value.items()
-        if field not in fields or not is_unset(shape, field, item)
+        if item or field not in fields or not is_unset(shape, field, item)
     }
 
 
@@ -165,8 +168,9 @@ def _encode_struct(shape: str, fields: Mapping[str, str], value: Obj) -> Obj:
     forms = load_forms().get(shape, {})
     encoded: Obj = {}
     for field, item in value.items():
-        if item is not None and field in fields and not is_unset(shape, field, item):
-            encoded[field] = _encode_value(fields[field], item)
+        if field in fields and (item or (item is not None and not is_unset(shape, field, item))):
+            is_scalar = not isinstance(item, (dict, list))
+            encoded[field] = item if is_scalar else _encode_value(fields[field], item)
     for field, form in forms.items():
         if field not in encoded and form != "pointer":
             inner = fields[field]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from kube.errors import ApiError
@@ -13,7 +14,7 @@ DRA_GROUP: Final = "resource.k8s.io"
 _DRA_GATE: Final = "DynamicResourceAllocation"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kind:
     """One kind of object.
 
@@ -36,7 +37,7 @@ class Kind:
     def api_version(self) -> str:
         return self.api_version_in(self.versions[0])
 
-    @property
+    @cached_property
     def api_versions(self) -> tuple[str, ...]:
         return tuple(self.api_version_in(version) for version in self.versions)
 

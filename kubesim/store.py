@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -156,6 +156,10 @@ class Store:
     def revision_of_kind(self, kind: str) -> int:
         """Return the revision at which an object of this kind changed last."""
         return self._changed[kind]
+
+    def newest_revision(self, kinds: Iterable[str]) -> int:
+        """Return the revision at which an object of any of these kinds changed last."""
+        return max(map(self._changed.__getitem__, kinds))
 
     def get(self, kind: str, namespace: str, name: str) -> Obj | None:
         """Return the stored object (not to be changed), or None."""

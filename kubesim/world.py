@@ -241,9 +241,8 @@ class World:
         That time has passed gives no work to anybody who did not ask for a moment of it. In real
         time it passes with every request.
         """
-        return self.clock.moments_passed, max(
-            map(self.cluster.store.revision_of_kind, part.controller.watches)
-        )
+        newest = self.cluster.store.newest_revision(part.controller.watches)
+        return self.clock.moments_passed, newest
 
     def fault(self, component: str, action: str) -> None:
         """Disturb a component; see `Faults.disturb`."""

@@ -144,6 +144,8 @@ def _run_parts(
             # Where the machine has no Go of its own, the Makefile has put one there.
             "PATH": f"{os.environ['PATH']}:{ROOT}/.venv/bin",
             "PYTHONPATH": str(ROOT),
+            # Thousands of processes begin here: else each compiles the suite again.
+            "PYTHONDONTWRITEBYTECODE": "",
             # As the cluster's binaries are built: common packages compile once.
             "CGO_ENABLED": "0",
             "GOFLAGS": " ".join(f"'{flag}'" for flag in COMPILE),

@@ -22,6 +22,7 @@ from kube.base.text import join_some
 from kube.manifests import Manifest
 from kube.values import Obj
 from kubesim.apiserver.conversion import to_storage
+from kubesim.store import clone
 from kubesim.world import KUBERNETES
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice, reading
 from reference_allocator.api.defaulting import default_claim, default_claim_spec, default_slice
@@ -198,7 +199,8 @@ def _prepare(obj: Obj) -> Obj:
     metadata.setdefault("uid", "-".join(("given", kind, str(metadata.get("namespace", "")), name)))
     obj = {**obj, "metadata": metadata}
     if version == "v1beta1":
-        obj = to_storage(obj)
+        obj = clone(obj)
+        to_storage(obj)
     elif kind not in ("Node", "Pod"):
         obj["apiVersion"] = f"{DRA_GROUP}/v1" if kind != TAINT_RULE else obj["apiVersion"]
     match kind:

@@ -18,20 +18,18 @@ _EXACTLY = "resource/v1.ExactDeviceRequest"
 _FLAT = f"{DRA_GROUP}/v1beta1"
 
 
-def to_storage(obj: Obj) -> Obj:
-    """Return a copy of a decoded object in the version that the store keeps."""
-    new = clone(obj)
+def to_storage(obj: Obj) -> None:
+    """Change a decoded object to the version that the store keeps, in place."""
     if obj["apiVersion"] == _FLAT:
-        for request in device_requests(new):
+        for request in device_requests(obj):
             exactly = {name: request.pop(name) for name in types()[_EXACTLY] if name in request}
             if exactly.get("deviceClassName") == "":  # which Go cannot tell from none
                 del exactly["deviceClassName"]
             if exactly:
                 request["exactly"] = exactly
-        for device in list_devices(new):
+        for device in list_devices(obj):
             device.update(device.pop("basic", None) or {})
-    new["apiVersion"] = KINDS[obj["kind"]].api_version
-    return new
+    obj["apiVersion"] = KINDS[obj["kind"]].api_version
 
 
 def to_version(obj: Obj, api_version: str) -> Obj:

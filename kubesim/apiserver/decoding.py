@@ -8,6 +8,7 @@ list of fields, not just those that it acts upon.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from kube.errors import ApiError
@@ -17,7 +18,12 @@ from kubesim.rawjson import RawObject
 from kubesim.resources import Kind
 from kubesim.store import clone
 from reference_allocator.api import schema
-from reference_allocator.api.quantity import NO_QUANTITY, WrittenNumber, as_quantity
+from reference_allocator.api.quantity import (
+    NO_QUANTITY,
+    QuantityError,
+    WrittenNumber,
+    as_quantity,
+)
 from reference_allocator.api.schema import LIST, MAP, WrongType
 
 _GO_KINDS = {
@@ -75,6 +81,15 @@ def decode_object(kind: Kind, obj: Obj, warn: Callable[[str], None] | None = Non
     Raises DecodingError: with the path of every unknown field.
     """
     root = schema.roots()[f"{obj['apiVersion']}/{kind.name}"]
+    try:
+        decoded: Obj = _decoder_of(root, is_lenient=False)(obj)
+    except _UnfitError:
+        return _decode_faulty(kind, root, obj, warn)
+    return decoded
+
+
+def _decode_faulty(kind: Kind, root: str, obj: Obj, warn: Callable[[str], None] | None) -> Obj:
+    """Refuse an object in which something is wrong, or tell of it, as `decode_object`."""
     mismatches = [item for item in schema.find_mistakes(root, obj) if isinstance(item, WrongType)]
     if mismatches:
         # What reads itself (UnmarshalJSON) ends the decoding; the first of all others is kept.
@@ -114,34 +129,84 @@ def list_strict_errors(shape: str, value: Any, path: str) -> Iterator[str]:
 
 
 def copy_decoded(shape: str, value: Any) -> Any:
-    """Return a copy of a value of the right type, as Go's decoder leaves it."""
-    if shape == "any":
-        return value if isinstance(value, RawObject) else clone(value)
-    if shape == "quantity":
-        return str(as_quantity(value))  # a number is read back as a text
-    if shape.startswith(LIST):
-        inner = shape[len(LIST) :]
-        return [zero_of(inner) if item is None else copy_decoded(inner, item) for item in value]
-    if shape.startswith(MAP):
-        inner = shape[len(MAP) :]
-        return {
-            key: zero_of(inner) if item is None else copy_decoded(inner, item)
-            for key, item in value.items()
-        }
+    """Return a copy of a value of the right type, as Go's decoder leaves it; unknown fields go."""
+    return _decoder_of(shape, is_lenient=True)(value)
+
+
+class _UnfitError(Exception):
+    """Something in a value is not of its shape, unknown or repeated; a slower look says what."""
+
+
+@cache
+def _decoder_of(shape: str, *, is_lenient: bool) -> Callable[[Any], Any]:
+    """Return what copies a value of a shape as Go's decoder leaves it. It raises _UnfitError.
+
+    ``is_lenient``: it leaves out unknown fields instead.
+    """
+    if shape.startswith((LIST, MAP)):
+        return _collection_decoder_of(shape, is_lenient=is_lenient)
     fields = schema.types().get(shape)
     if fields is None:
+        return _scalar_decoder_of(shape)
+
+    def decode_struct(value: Any) -> Obj:
+        if not isinstance(value, dict) or (isinstance(value, RepeatedKeys) and not is_lenient):
+            raise _UnfitError
+        decoded: Obj = {}
+        for field, item in value.items():
+            inner = fields.get(field)
+            if inner is None and not is_lenient:
+                raise _UnfitError
+            if inner is None or item is None:
+                continue
+            copied = _decoder_of(inner, is_lenient=is_lenient)(item)
+            # Validation can tell an empty list or map from none; what is stored cannot
+            # (`drop_unset`).
+            if copied or isinstance(copied, (list, dict)) or not is_unset(shape, field, copied):
+                decoded[field] = copied
+        return decoded
+
+    return decode_struct
+
+
+def _collection_decoder_of(shape: str, *, is_lenient: bool) -> Callable[[Any], Any]:
+    is_list = shape.startswith(LIST)
+    inner = shape[len(LIST if is_list else MAP) :]
+
+    def decode_item(item: Any) -> Any:
+        return zero_of(inner) if item is None else _decoder_of(inner, is_lenient=is_lenient)(item)
+
+    def decode_list(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise _UnfitError
+        return [decode_item(item) for item in value]
+
+    def decode_map(value: Any) -> Obj:
+        if not isinstance(value, dict) or (isinstance(value, RepeatedKeys) and not is_lenient):
+            raise _UnfitError
+        return {key: decode_item(item) for key, item in value.items()}
+
+    return decode_list if is_list else decode_map
+
+
+def _scalar_decoder_of(shape: str) -> Callable[[Any], Any]:
+    def decode_quantity(value: Any) -> str:
+        try:
+            return str(as_quantity(value))  # a number is read back as a text
+        except QuantityError:
+            raise _UnfitError from None
+
+    def decode_scalar(value: Any) -> Any:
+        if any(schema.find_mistakes(shape, value)):
+            raise _UnfitError
+        return value if isinstance(value, RawObject) else clone(value)
+
+    def decode_string(value: Any) -> str:
+        if not isinstance(value, str):
+            raise _UnfitError
         return value
-    decoded = {
-        key: copy_decoded(fields[key], item)
-        for key, item in value.items()
-        if item is not None and key in fields
-    }
-    # Validation can tell an empty list or map from none; what is stored cannot (`drop_unset`).
-    return {
-        key: item
-        for key, item in decoded.items()
-        if isinstance(item, (list, dict)) or not is_unset(shape, key, item)
-    }
+
+    return {"quantity": decode_quantity, "string": decode_string}.get(shape, decode_scalar)
 
 
 def _explain_mismatch(root: str, mistake: WrongType) -> str:

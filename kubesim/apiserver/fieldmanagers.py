@@ -68,6 +68,8 @@ class FieldManagers:
 
     def __init__(self) -> None:
         self._fields: dict[tuple[str, str], dict[Manager, Fields]] = {}
+        self._created: dict[str, tuple[Manager, Obj]] = {}
+        """Uid -> who created an object, and how: most are never applied or changed by a client."""
 
     def record_applied(self, request: Request, stored: Obj) -> None:
         """Note what a manager has applied, with the values that came of it (defaults are added)."""
@@ -78,18 +80,28 @@ class FieldManagers:
             path: live_fields.get(path, value)
             for path, value in _list_applied_fields(request).items()
         }
-        self._fields.setdefault(key, {})[Manager(request.manager.name)] = fields
+        self._fields_of(*key)[Manager(request.manager.name)] = fields
 
     def record_written(
         self, writer: str, version: str, subresource: str, old: Obj | None, new: Obj
     ) -> None:
         """Note what who creates or updates an object has changed; ``old`` is None of a new one."""
-        earlier_fields = {} if old is None else dict(_leaves(old, ()))
-        managers = self._fields.setdefault((new["metadata"]["uid"], subresource), {})
-        fields = managers.setdefault(Manager(writer, version), {})
+        uid, manager = new["metadata"]["uid"], Manager(writer, version)
+        if old is None:
+            self._created[uid] = manager, new
+            return
+        earlier_fields = dict(_leaves(old, ()))
+        fields = self._fields_of(uid, subresource).setdefault(manager, {})
         for path, value in _leaves(new, ()):
             if path not in earlier_fields or earlier_fields[path] != value:
                 fields[path] = value
+
+    def _fields_of(self, uid: str, subresource: str) -> dict[Manager, Fields]:
+        managers = self._fields.setdefault((uid, subresource), {})
+        if not subresource and uid in self._created:
+            creator, created = self._created.pop(uid)
+            managers[creator] = dict(_leaves(created, ()))
+        return managers
 
     def change(self, request: Request) -> Callable[[Obj], Obj]:
         """Return the change that a request makes of an object.
@@ -141,8 +153,7 @@ class FieldManagers:
 
         So that of its fields which others have applied since, as they were, the suite has still.
         """
-        key = live["metadata"]["uid"], request.subresource
-        managers = self._fields.setdefault(key, {})
+        managers = self._fields_of(live["metadata"]["uid"], request.subresource)
         suite = Manager(_SUITE, request.ref.api_version)
         others = [fields for manager, fields in managers.items() if manager.name != _SUITE]
         suite_fields = managers.get(suite, {})

@@ -30,10 +30,11 @@ def complete_new(kind: Kind, decoded: Obj, default_namespace: str, clock: Virtua
     """Return a new object in its stored version, with its namespace and the server's defaults.
 
     Args:
-        decoded: as `decoding.decode_object` returns it.
+        decoded: as `decoding.decode_object` returns it; taken over.
         clock: what time it is.
     """
-    new = conversion.to_storage(decoded)
+    new, sent_version = decoded, decoded["apiVersion"]
+    conversion.to_storage(new)
     meta = new["metadata"] = {
         field: value
         for field, value in (new.get("metadata") or {}).items()
@@ -44,7 +45,7 @@ def complete_new(kind: Kind, decoded: Obj, default_namespace: str, clock: Virtua
     else:
         meta.pop("namespace", None)
     status = new.pop("status", None)
-    defaulting.apply_defaults(new, clock, submitted_as=decoded["apiVersion"])
+    defaulting.apply_defaults(new, clock, submitted_as=sent_version)
     if kind.name == "Node":
         new["status"] = status or {}
     return new

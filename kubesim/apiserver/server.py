@@ -190,9 +190,11 @@ class ApiServer:
         merged = change(conversion.to_version(old, ref.api_version))
         self._check_precondition(ref, merged, old, verb)
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
-        new = conversion.to_storage(decoding.decode_object(kind, merged))
-        if kind.name != "ResourceSlice":  # of which validation looks for lists that are there
-            new = goforms.drop_unset(new)  # to it and to ``old``, which is stored, they are equal
+        new = decoding.decode_object(kind, merged)
+        conversion.to_storage(new)
+        is_slice = kind.name == "ResourceSlice"  # validation looks for lists that are there
+        if not is_slice:  # to it and to ``old``, which is stored, one without elements is none
+            new = goforms.drop_unset(new)
         forbidden: list[FieldError] = []
         if subresource == "status":
             new = {**clone(old), "status": new.get("status") or {}}
@@ -223,7 +225,7 @@ class ApiServer:
         if forbidden:
             refusal = invalid_status(kind, ref.name, forbidden)
             raise self._arrange(kind, ref.api_version, new, refusal)
-        stored = self._store.replace(goforms.drop_unset(new))
+        stored = self._store.replace(goforms.drop_unset(new) if is_slice else new)
         return conversion.to_version(stored, ref.api_version)
 
     def _check_precondition(self, ref: Ref, new: Obj, old: Obj, verb: str) -> None:

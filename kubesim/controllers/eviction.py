@@ -19,11 +19,13 @@ from kubesim.cluster import Cluster, set_condition
 from kubesim.controllers.evictor import (
     Eviction,
     Evictor,
+    has_evicting_taint,
     published_devices,
     published_taints,
     selects_device,
 )
 from kubesim.store import clone, namespace_of, uid_of
+from kubesim.views import View
 from reference_allocator.api import DeviceId
 
 _CONDITION: Final = {
@@ -48,7 +50,8 @@ class EvictionController:
         self._waiting: set[str] = set()
         """Uids of pods that have to go later."""
         self.reporter = RuleReporter(cluster, self._evicted)
-        self._published = published_taints(cluster)
+        self._tainted = View(self._store, ["ResourceSlice"], has_evicting_taint)
+        self._published = published_taints(cluster, self._tainted)
         self._published_at = self._store.revision_of_kind("ResourceSlice")
 
     def restart(self) -> None:
@@ -64,7 +67,8 @@ class EvictionController:
         # Only where slices have changed: of thousands of them it takes long.
         revision = self._store.revision_of_kind("ResourceSlice")
         if revision != self._published_at:
-            self._published, self._published_at = published_taints(self._cluster), revision
+            self._published = published_taints(self._cluster, self._tainted)
+            self._published_at = revision
         evictor = Evictor.for_cluster(self._cluster, self._published)
         if not (evictor.published or evictor.rules or self._waiting):
             return

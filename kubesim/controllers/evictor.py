@@ -13,6 +13,7 @@ from kube.slices import results_of
 from kube.values import Obj
 from kubesim import pods
 from kubesim.cluster import Cluster
+from kubesim.views import View
 from reference_allocator.api import DeviceId, Taint, Toleration
 from reference_allocator.gates import MINORS
 from reference_allocator.rules.taints import tolerates
@@ -74,15 +75,20 @@ class Evictor:
                 yield Eviction(added + tolerated_for, rule)
 
 
-def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
-    """Return the devices of the newest generation of each pool, as their drivers publish them."""
+def published_devices(
+    cluster: Cluster, of_slices: Sequence[Obj] | None = None
+) -> dict[DeviceId, Obj]:
+    """Return the devices of the newest generation of each pool, as their drivers publish them.
+
+    ``of_slices``: the ResourceSlices to look for devices in; None: all.
+    """
     devices_by_id: dict[DeviceId, Obj] = {}
     newest: dict[tuple[str, str], int] = {}
-    slices = [item["spec"] for item in cluster.store.all("ResourceSlice")]
-    for spec in slices:
+    slices = cluster.store.all("ResourceSlice")
+    for spec in (item["spec"] for item in slices):
         pool = spec["driver"], spec["pool"]["name"]
         newest[pool] = max(newest.get(pool, 0), spec["pool"].get("generation", 0))
-    for spec in slices:
+    for spec in (item["spec"] for item in (slices if of_slices is None else of_slices)):
         pool = spec["driver"], spec["pool"]["name"]
         if spec["pool"].get("generation", 0) == newest[pool]:
             for device in spec.get("devices") or []:
@@ -90,13 +96,27 @@ def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
     return devices_by_id
 
 
-def published_taints(cluster: Cluster) -> dict[DeviceId, list[Obj]]:
-    """Return the NoExecute taints that drivers have published, by device."""
+def published_taints(cluster: Cluster, tainted: View) -> dict[DeviceId, list[Obj]]:
+    """Return the NoExecute taints that drivers have published, by device.
+
+    ``tainted``: the slices that have any (`has_evicting_taint`).
+    """
+    slices = tainted.list_objects()
+    devices = published_devices(cluster, slices) if slices else {}
     return {
         device: taints
-        for device, body in published_devices(cluster).items()
-        if (taints := [t for t in body.get("taints") or [] if t["effect"] == "NoExecute"])
+        for device, body in devices.items()
+        if (taints := _list_evicting_taints(body))
     }
+
+
+def has_evicting_taint(resource_slice: Obj) -> bool:
+    """Return whether a device of a ResourceSlice has a NoExecute taint."""
+    return any(map(_list_evicting_taints, resource_slice["spec"].get("devices") or ()))
+
+
+def _list_evicting_taints(device: Obj) -> list[Obj]:
+    return [taint for taint in device.get("taints") or () if taint["effect"] == "NoExecute"]
 
 
 def selects_device(rule: Obj, device: DeviceId) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -128,14 +129,21 @@ def decode_json(data: bytes) -> Any:
     """
     check_bounds(data)
     sent = data.decode("utf-8", "replace")
-    read = json.loads(sent, object_pairs_hook=_note_repeated_keys, parse_float=WrittenNumber)
-    value = keep_texts(sent, read)
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        value = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    value = keep_texts(sent, _DECODER.decode(sent))
+    if "\\u" in sent:
+        text = json.dumps(value, ensure_ascii=False)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            value = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return value
+
+
+def _read_number(text: str) -> WrittenNumber:
+    number = WrittenNumber(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text} cannot be held by a float64")
+    return number
 
 
 def _note_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -152,6 +160,11 @@ def _note_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     repeated = RepeatedKeys(obj)
     repeated.pairs = pairs
     return repeated
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_note_repeated_keys, parse_float=_read_number, parse_constant=_read_number
+)
 
 
 def decode_sent_object(

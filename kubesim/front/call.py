@@ -169,14 +169,18 @@ def _find_call(
     if named := _NAMESPACE_STATUS.fullmatch(path):
         return Call(method, KINDS["Namespace"], "v1", "", named[1], named[2], query, user)
     match = _PATH.fullmatch(path)
-    version = match and (match["core"] or match["gv"])
+    if match is None:
+        return None
+    version = match["core"] or match["gv"]
     for kind in KINDS.values():
-        if match is None or version not in kind.api_versions or not kind.is_served(gates):
+        if kind.plural != match["plural"] or version not in kind.api_versions:
+            continue
+        if not kind.is_served(gates):
             continue
         namespace, name, sub = (match[group_name] or "" for group_name in ("ns", "name", "sub"))
         is_placed = kind.namespaced == bool(namespace) or (kind.namespaced and not name)
-        if is_placed and kind.plural == match["plural"] and sub in list_subresources(kind):
-            return Call(method, kind, version or "", namespace, name, sub, query, user)
+        if is_placed and sub in list_subresources(kind):
+            return Call(method, kind, version, namespace, name, sub, query, user)
     return None
 
 

@@ -176,6 +176,7 @@ class Front(Application):
                 log_level="error",  # not for half a request of a client that is killed
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,  # nobody stands between
                 timeout_keep_alive=_IDLE_SECONDS,
                 timeout_graceful_shutdown=_END_SECONDS,
                 ssl_certfile=pair.certificate,
