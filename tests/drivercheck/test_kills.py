@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.drivercheck import driver, launching
+from conformance.drivercheck import launching
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.checks import restart
 from conformance.drivercheck.driver import DriverUnderCheck
@@ -48,14 +48,7 @@ def checked(starter: Starter, *checks: str) -> list[CheckResult]:
             bench.driver.close()
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "REGISTER_SECONDS", 2.5)
-    monkeypatch.setattr(driver, "STOP_SECONDS", 2.0)
-
-
 @pytest.mark.everything
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("check", ["preparing", "unpreparing", "preparing-and-given-up"])
 def test_a_checkpoint_that_is_written_in_place_is_found_every_time(check: str) -> None:
     [found] = checked(OwnDriver(IN_PLACE), f"restart/killed-while-{check}")
