@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from kube.observations import CREATES, DriverCall, Sample
 from kube.values import Obj
 from kubesim import pods
 from kubesim.clock import VirtualClock
+from kubesim.resources import Kind, list_served_kinds
 from kubesim.store import Identity, Store, clone, name_of, namespace_of, uid_of
 from reference_allocator.features import Features
 from reference_allocator.rules.taints import apply_taint_rules
@@ -88,6 +90,11 @@ class Cluster:
     driver_calls: deque[tuple[str, DriverCall]] = field(
         default_factory=lambda: deque(maxlen=_LOG_LINES)
     )
+
+    @cached_property
+    def served_kinds(self) -> Mapping[str, Kind]:
+        """The kinds that the API server serves, by name."""
+        return list_served_kinds(self.gates, self.minor)
 
     def list_slices(self) -> list[Obj]:
         """Return all ResourceSlices, with the taints of DeviceTaintRules if there are any.

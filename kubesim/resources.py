@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -92,36 +92,67 @@ _ALL: Final = (
 
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _ALL}
 
+_DRA_KINDS: Final = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+RETIRED_VERSIONS: Final = {
+    **{("v1beta1", kind): (35, 38) for kind in _DRA_KINDS},
+    **{("v1beta2", kind): (36, 39) for kind in _DRA_KINDS},
+    ("v1beta2", "DeviceTaintRule"): (39, 42),
+    ("v1alpha3", "DeviceTaintRule"): (36, 39),
+}
+"""Version and kind -> the minors that deprecate and remove them.
 
-def served_apis(gates: Mapping[str, bool]) -> frozenset[str]:
-    """Return the group/versions that are served with these feature gates."""
-    return frozenset(
-        version for kind in _ALL if kind.is_served(gates) for version in kind.api_versions
-    )
+Source: zz_generated.prerelease-lifecycle.go of k8s.io/api.
+"""
 
 
-def served_groups(gates: Mapping[str, bool]) -> frozenset[str]:
-    """Return the API groups that are served with these feature gates, but for core."""
-    return frozenset(kind.group for kind in _ALL if kind.group and kind.is_served(gates))
+def find_removal(version: str, kind: str) -> int:
+    """Return the minor (38 of 1.38) that serves a version of a kind no more; 0 for none known."""
+    return RETIRED_VERSIONS.get((version, kind), (0, 0))[1]
 
 
-def resolve_kind(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
+def list_served_kinds(gates: Mapping[str, bool], kubernetes: str) -> dict[str, Kind]:
+    """Return the kinds that an API server has, by name, with the versions that it serves.
+
+    Args:
+        gates: its feature gates.
+        kubernetes: its minor, for example 1.37. What a minor has removed cannot be switched on;
+            all else is taken for switched on.
+    """
+    minor = int(kubernetes.partition(".")[2])
+    kinds = {}
+    for kind in (kind for kind in _ALL if kind.is_served(gates)):
+        versions = tuple(
+            version
+            for version in kind.versions
+            if not 0 < find_removal(version, kind.name) <= minor
+        )
+        kinds[kind.name] = kind if versions == kind.versions else replace(kind, versions=versions)
+    return kinds
+
+
+def served_apis(kinds: Mapping[str, Kind]) -> frozenset[str]:
+    """Return the group/versions that are served with these kinds."""
+    return frozenset(version for kind in kinds.values() for version in kind.api_versions)
+
+
+def resolve_kind(api_version: str, name: str, kinds: Mapping[str, Kind]) -> Kind:
     """Return the kind that an object or reference names.
 
     Args:
         api_version: its ``apiVersion``.
         name: its ``kind``.
+        kinds: those that are served.
 
     Raises ApiError: 404 NotFound, the answer to a path that the API server does not serve.
     """
-    kind = KINDS.get(name)
-    if kind is None or api_version not in kind.api_versions or not kind.is_served(gates):
+    kind = kinds.get(name)
+    if kind is None or api_version not in kind.api_versions:
         raise ApiError(404, "NotFound", "the server could not find the requested resource")
     return kind
 
 
-def kind_of(obj: Mapping[str, Any], gates: Mapping[str, bool]) -> Kind:
-    """Return the kind of an object with ``apiVersion`` and ``kind``.
+def kind_of(obj: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Kind:
+    """Return which of the served kinds an object with ``apiVersion`` and ``kind`` is.
 
     Raises ApiError: 400 BadRequest without them, 404 NotFound when it is not served.
     """
@@ -130,4 +161,4 @@ def kind_of(obj: Mapping[str, Any], gates: Mapping[str, bool]) -> Kind:
         raise ApiError(400, "BadRequest", "Object 'Kind' is missing in the request")
     if not isinstance(api_version, str) or not api_version:
         raise ApiError(400, "BadRequest", "Object 'apiVersion' is missing in the request")
-    return resolve_kind(api_version, name, gates)
+    return resolve_kind(api_version, name, kinds)

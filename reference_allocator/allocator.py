@@ -119,14 +119,20 @@ class Allocator:
             for item in read_claims:
                 checked.append(index.validator.validate_claim(item, matcher, view))  # noqa: PERF401
             usage = Usage(index.features, checked, matcher)
-            search = Search(checked, view, usage, deadline)
+            repeats = index.rules.repeats_shared_devices and index.features.consumable_capacity
+            search = Search(checked, view, usage, deadline, repeats=repeats)
             if search.run():
                 results: list[dict[str, Any]] = []
                 for claim in checked:
                     results.append(self._result(len(results), claim, search, usage, read_node))
                 return Outcome("allocated", tuple(results), "", search.steps)
             if view.has_invalid:
-                raise NodeAllocationError("invalid resource pools were encountered")
+                text = "invalid resource pools were encountered"
+                raise (
+                    AllocationError(text)
+                    if index.rules.fails_pod_for_invalid_pool
+                    else NodeAllocationError(text)
+                )
             return Outcome("none", steps=search.steps)
         except (AllocationError, NodeAllocationError, SearchTimeoutError) as error:
             return Outcome(_KINDS[type(error)], (), str(error), search.steps if search else 0)
@@ -147,4 +153,6 @@ class Allocator:
                 [request.device_class for request in chosen],
                 index.rules,
             )
-        return allocation_result(claim, config, taken_devices, node, index.features, self.share_ids)
+        return allocation_result(
+            claim, config, taken_devices, node, index.features, index.rules, self.share_ids
+        )

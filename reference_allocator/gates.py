@@ -282,9 +282,16 @@ class MinorRules:
         config_names_requests: whether a configuration names requests also where it is for all of
             them, and is listed once for each that it names; until 1.36 (Allocate in
             allocator_stable.go).
-        slices_in_any_order: whether the slices of a pool are tried as the lister happens to give
-            them, so that a search may or may not meet a device on which a selector fails; until
-            1.34 (GatherPools in pools_stable.go).
+        slices_in_any_order: whether pools are tried in the order of Go's map, and the slices of a
+            pool as the lister happens to give them, so that a search may or may not meet a device
+            on which a selector fails; until 1.35 (GatherPools in pools_stable.go).
+        repeats_shared_devices: whether one request gets several shares of one device, because each
+            of its devices is looked for from the first one on; until 1.35 (allocateOne in
+            experimental/allocator_experimental.go).
+        leaves_out_tolerations: whether results do not have the tolerations of their requests; until
+            1.34 (Allocate).
+        fails_pod_for_invalid_pool: whether a pool that is invalid fails the pod and not only the
+            node; until 1.34, which knows no errors of one node (allocateOne).
         reads_inner_types: whether the allocator reads slices as types of its own, so that a
             capacity has its bare and its full name, versions are compared without their build
             metadata, and a value that cannot be read fails only who compares it; since 1.38
@@ -301,6 +308,9 @@ class MinorRules:
     uses_incomplete_pools: bool = False
     config_names_requests: bool = False
     slices_in_any_order: bool = False
+    repeats_shared_devices: bool = False
+    leaves_out_tolerations: bool = False
+    fails_pod_for_invalid_pool: bool = False
     reads_inner_types: bool = False
     fails_all_on_node: bool = False
     refuses_negative_requests: bool = False
@@ -313,7 +323,10 @@ class MinorRules:
         return cls(
             uses_incomplete_pools=minor <= MINORS.index("1.34"),
             config_names_requests=minor <= MINORS.index("1.36"),
-            slices_in_any_order=minor <= MINORS.index("1.34"),
+            slices_in_any_order=minor <= MINORS.index("1.35"),
+            repeats_shared_devices=minor <= MINORS.index("1.35"),
+            leaves_out_tolerations=minor <= MINORS.index("1.34"),
+            fails_pod_for_invalid_pool=minor <= MINORS.index("1.34"),
             reads_inner_types=minor >= MINORS.index("1.38"),
             fails_all_on_node=minor >= MINORS.index("1.38"),
             refuses_negative_requests=minor >= MINORS.index("1.38"),

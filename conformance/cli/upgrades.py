@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import typer
@@ -42,7 +41,8 @@ def print_upgrade(
         objects += _read_beside(options)
     problems = find_problems(objects, before, after)
     if as_json:
-        rows = [{**asdict(problem), "advice": problem.advice} for problem in problems]
+        shown = ("change", "object", "path", "text", "advice")
+        rows = [{name: getattr(problem, name) for name in shown} for problem in problems]
         typer.echo(json.dumps(rows, indent=2))
     advised: set[str] = set()
     for problem in () if as_json else problems:

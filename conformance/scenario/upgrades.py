@@ -16,13 +16,15 @@ from conformance.scenario.minor_changes import load_changes
 from kube.base.errors import UsageError
 from kube.base.text import counted
 from kube.values import Obj
+from kubesim.resources import find_removal
 from kubesim.validation import since_1_38
+from kubesim.validation.constraints import list_device_requests
 from kubesim.validation.device import is_semver
 from reference_allocator.gates import MINORS, check_gates, minor_of
 
 _GROUP: Final = "resource.k8s.io/"
-_REMOVED_VERSIONS: Final = {"resource.k8s.io/v1beta1": "1.38"}
-"""API version -> the first minor that does not serve it at all."""
+_FLAT: Final = "resource.k8s.io/v1beta1"
+"""The version whose fields lie elsewhere than those of v1: only its name is looked at."""
 _FLAG: Final = re.compile(r"--feature-gates[= ](\S+)")
 _MAX_EVALUATIONS: Final = 20_000
 _UINT64_MAX: Final = 2**64 - 1
@@ -45,15 +47,22 @@ class UpgradeProblem:
 
     Attributes:
         change: the row of `conformance.scenario.minor_changes`.
-        object: kind and name of the object.
+        item: the object that it is about, one of those that were given.
         path: where in it, as the API server writes field paths.
         text: what is otherwise for it.
     """
 
     change: str
-    object: str
+    item: Obj
     path: str
     text: str
+
+    @property
+    def object(self) -> str:
+        """Return kind and name of the object."""
+        meta = self.item.get("metadata") or {}
+        name = "/".join(str(part) for part in (meta.get("namespace"), meta.get("name")) if part)
+        return f"{self.item.get('kind') or 'document'} {name}".strip()
 
     @property
     def advice(self) -> str:
@@ -96,14 +105,12 @@ def find_problems(objects: Iterable[Obj], before: str, after: str) -> list[Upgra
     """Return what the minor ``after`` treats otherwise than the minor ``before``, object by object.
 
     Args:
-        objects: API objects and configurations of components; the same object may be there twice.
+        objects: API objects and configurations of components.
         before: one of `MINORS`.
         after: a later one.
     """
-    everything = list(
-        {_describe(item): item for item in objects if isinstance(item, dict)}.values()
-    )
-    current = [item for item in everything if item.get("apiVersion") not in _REMOVED_VERSIONS]
+    everything = [item for item in objects if isinstance(item, dict)]
+    current = [item for item in everything if item.get("apiVersion") != _FLAT]
     problems: list[UpgradeProblem] = []
     for item in everything:
         problems += _find_gates(item, before, after)
@@ -117,18 +124,18 @@ def find_problems(objects: Iterable[Obj], before: str, after: str) -> list[Upgra
 def _find_since_1_38(objects: Sequence[Obj]) -> Iterator[UpgradeProblem]:
     attributes = _Attributes.of_slices(objects)
     for item in objects:
-        if not str(item.get("apiVersion", "")).startswith(_GROUP):
+        if not _is_of_dra(item):
             continue
-        name, kind = _describe(item), str(item.get("kind"))
+        kind = str(item.get("kind"))
         for error in since_1_38.check_added(kind, item, None, status=False):
-            yield UpgradeProblem("refused-when-written", name, error.path, f"{error.body}")
+            yield UpgradeProblem("refused-when-written", item, error.path, f"{error.body}")
         if kind == "DeviceTaintRule" and (item.get("spec") or {}).get("deviceSelector") == {}:
             text = "an empty selector matches every device from every driver in the cluster"
-            yield UpgradeProblem("empty-selector-warned", name, "spec.deviceSelector", text)
+            yield UpgradeProblem("empty-selector-warned", item, "spec.deviceSelector", text)
         if kind == "ResourceSlice":
-            yield from _find_unreadable(item, name)
+            yield from _find_unreadable(item)
         for path, devices in _list_claim_devices(item):
-            yield from _find_in_claim(devices, path, name, attributes)
+            yield from _find_in_claim(item, devices, path, attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +172,7 @@ class _Attributes:
 
 
 def _find_in_claim(
-    devices: Mapping[str, Any], path: str, name: str, attributes: _Attributes
+    item: Obj, devices: Obj, path: str, attributes: _Attributes
 ) -> Iterator[UpgradeProblem]:
     for index, constraint in enumerate(devices.get("constraints") or []):
         for field in ("matchAttribute", "distinctAttribute"):
@@ -174,8 +181,8 @@ def _find_in_claim(
                 inner = f"{path}.constraints[{index}].{field}"
                 listed = ", ".join(sorted(texts)[:4])
                 text = f"devices have versions that differ in build metadata alone: {listed}"
-                yield UpgradeProblem("build-metadata-ignored", name, inner, text)
-    for inner, body in _list_bodies(devices, path):
+                yield UpgradeProblem("build-metadata-ignored", item, inner, text)
+    for _, body, inner in list_device_requests(devices, path):
         requested = ((body.get("capacity") or {}).get("requests")) or {}
         for capacity in requested:
             for complete, spellings in attributes.capacities.items():
@@ -184,15 +191,15 @@ def _find_in_claim(
                     where = f"{inner}.capacity.requests[{capacity}]"
                     published = ", ".join(sorted(spellings))
                     text = f"devices publish it as {published}, and fit from 1.38 on"
-                    yield UpgradeProblem("capacity-by-either-name", name, where, text)
+                    yield UpgradeProblem("capacity-by-either-name", item, where, text)
         for index, toleration in enumerate(body.get("tolerations") or []):
             if not toleration.get("effect"):
                 where = f"{inner}.tolerations[{index}]"
                 text = "it has no effect, and keeps its pods on devices with a NoExecute taint"
-                yield UpgradeProblem("empty-effect-tolerates", name, where, text)
+                yield UpgradeProblem("empty-effect-tolerates", item, where, text)
 
 
-def _find_unreadable(item: Obj, name: str) -> Iterator[UpgradeProblem]:
+def _find_unreadable(item: Obj) -> Iterator[UpgradeProblem]:
     for index, device in enumerate((item.get("spec") or {}).get("devices") or []):
         for attribute, value in (device.get("attributes") or {}).items():
             texts = [value.get("version"), *(value.get("versions") or [])]
@@ -204,15 +211,21 @@ def _find_unreadable(item: Obj, name: str) -> Iterator[UpgradeProblem]:
                 text = (
                     "the scheduler cannot read it: constraints on it fail, other selectors do not"
                 )
-                yield UpgradeProblem("unreadable-value", name, where, text)
+                yield UpgradeProblem("unreadable-value", item, where, text)
 
 
 def _find_removed_version(item: Obj, before: str, after: str) -> Iterator[UpgradeProblem]:
-    version = item.get("apiVersion")
-    gone = _REMOVED_VERSIONS.get(str(version))
-    if gone and MINORS.index(before) < MINORS.index(gone) <= MINORS.index(after):
-        text = f"{version} is not served from Kubernetes {gone} on"
-        yield UpgradeProblem("api-version-not-served", _describe(item), "apiVersion", text)
+    version, kind = str(item.get("apiVersion")), str(item.get("kind"))
+    if not version.startswith(_GROUP):
+        return
+    removed = find_removal(version.removeprefix(_GROUP), kind)
+    if _number(before) < removed <= _number(after):
+        text = f"{version} {kind} is not served from Kubernetes 1.{removed} on"
+        yield UpgradeProblem("api-version-not-served", item, "apiVersion", text)
+
+
+def _number(minor: str) -> int:
+    return int(minor.partition(".")[2])
 
 
 def _find_gates(item: Obj, before: str, after: str) -> Iterator[UpgradeProblem]:
@@ -221,7 +234,7 @@ def _find_gates(item: Obj, before: str, after: str) -> Iterator[UpgradeProblem]:
         for gate, on in gates.items():
             problem = _explain_gate(after, gate, on)
             if problem and not _explain_gate(before, gate, on):
-                yield UpgradeProblem("gate-cannot-be-set", _describe(item), path, problem)
+                yield UpgradeProblem("gate-cannot-be-set", item, path, problem)
 
 
 def _explain_gate(version: str, gate: str, on: bool) -> str:
@@ -265,12 +278,12 @@ def _find_selectors(objects: Sequence[Obj], before: str, after: str) -> Iterator
     environments = [CelFeatures(kubernetes=minor) for minor in (before, after)]
     converted: dict[int, list[Any]] = {}
     evaluations = 0
-    for item in objects:
+    for item in filter(_is_of_dra, objects):
         for path, expression in _list_expressions(item):
             old, new = (validate_new_expression(expression, env) for env in environments)
             if bool(old) != bool(new):
                 text = f"{after} refuses it: {new[0].message}" if new else f"{after} accepts it"
-                yield UpgradeProblem("selector-answers-otherwise", _describe(item), path, text)
+                yield UpgradeProblem("selector-answers-otherwise", item, path, text)
             evaluations += len(devices)
             if old or new or evaluations > _MAX_EVALUATIONS:
                 continue
@@ -289,7 +302,7 @@ def _find_selectors(objects: Sequence[Obj], before: str, after: str) -> Iterator
             if changed:
                 name, was, becomes = changed[0]
                 text = f"{counted(len(changed), 'device')}, such as {name}: {was}, then {becomes}"
-                yield UpgradeProblem("selector-answers-otherwise", _describe(item), path, text)
+                yield UpgradeProblem("selector-answers-otherwise", item, path, text)
 
 
 def _try(action: Any, *arguments: Any) -> Any:
@@ -317,13 +330,17 @@ def _answer(expression: str, environment: Any, subject: Any) -> str:
 
 def _list_devices(objects: Iterable[Obj]) -> Iterator[tuple[str, Obj]]:
     for item in objects:
-        if item.get("kind") == "ResourceSlice":
+        if item.get("kind") == "ResourceSlice" and _is_of_dra(item):
             spec = item.get("spec") or {}
             for device in spec.get("devices") or []:
                 yield str(spec.get("driver") or ""), device
 
 
-def _list_claim_devices(item: Obj) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _is_of_dra(item: Obj) -> bool:
+    return str(item.get("apiVersion", "")).startswith(_GROUP)
+
+
+def _list_claim_devices(item: Obj) -> Iterator[tuple[str, Obj]]:
     """Yield the path and content of ``spec.devices`` of a claim or template."""
     spec = item.get("spec") or {}
     if item.get("kind") == "ResourceClaim":
@@ -332,19 +349,10 @@ def _list_claim_devices(item: Obj) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield "spec.spec.devices", (spec.get("spec") or {}).get("devices") or {}
 
 
-def _list_bodies(devices: Mapping[str, Any], path: str) -> Iterator[tuple[str, Obj]]:
-    for index, request in enumerate(devices.get("requests") or []):
-        inner = f"{path}.requests[{index}]"
-        if request.get("exactly"):
-            yield f"{inner}.exactly", request["exactly"]
-        for number, alternative in enumerate(request.get("firstAvailable") or []):
-            yield f"{inner}.firstAvailable[{number}]", alternative
-
-
 def _list_expressions(item: Obj) -> Iterator[tuple[str, str]]:
     holders = [("spec", item.get("spec") or {})] if item.get("kind") == "DeviceClass" else []
     for path, devices in _list_claim_devices(item):
-        holders += _list_bodies(devices, path)
+        holders += [(inner, body) for _, body, inner in list_device_requests(devices, path)]
     for path, holder in holders:
         for index, selector in enumerate(holder.get("selectors") or []):
             expression = (selector.get("cel") or {}).get("expression")
@@ -354,9 +362,3 @@ def _list_expressions(item: Obj) -> Iterator[tuple[str, str]]:
 
 def _complete(name: str, driver: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
-
-
-def _describe(item: Obj) -> str:
-    meta = item.get("metadata") or {}
-    name = "/".join(str(part) for part in (meta.get("namespace"), meta.get("name")) if part)
-    return f"{item.get('kind') or 'document'} {name}".strip()

@@ -51,7 +51,7 @@ class Handler:
         ``writer``: the field manager, empty for the suite. Raises ApiError: refused.
         """
         if user is not None:
-            kind = kind_of(obj, self._cluster.gates)
+            kind = kind_of(obj, self._cluster.served_kinds)
             target_namespace = obj["metadata"].get("namespace", namespace)
             self.authorizer.check(user, Attributes("create", kind, "", target_namespace))
         created = self._api.create(obj, namespace)
@@ -83,7 +83,7 @@ class Handler:
         That is the object as it is now, or was last, or a Status for the kinds that answer so.
         Raises ApiError: refused.
         """
-        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
+        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.served_kinds)
         if user is not None:
             place = ref.namespace or namespace
             self.authorizer.check(user, Attributes("delete", kind, "", place, ref.name))
@@ -114,7 +114,7 @@ class Handler:
         api, ref, body = self._api, request.ref, request.body
         status_check = None
         if request.user is not None:
-            kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
+            kind = resolve_kind(ref.api_version, ref.kind, self._cluster.served_kinds)
             target_namespace = ref.namespace or namespace
             attributes = Attributes(
                 request.verb, kind, request.subresource, target_namespace, ref.name
@@ -177,7 +177,7 @@ class Handler:
         ):
             is_now = obj["metadata"][field]
             if preconditions.get(field, is_now) != is_now:
-                kind = kind_of(obj, self._cluster.gates)
+                kind = kind_of(obj, self._cluster.served_kinds)
                 text = (
                     f'Operation cannot be fulfilled on {kind.group_kind} "{name_of(obj)}": the'
                     f" {words} in the precondition ({preconditions[field]}) does not match the"

@@ -60,7 +60,7 @@ class ApiServer:
         ``obj``: as the client sends it; not changed.
         Raises ApiError: refused (400, 403, 404, 409 or 422).
         """
-        kind = kind_of(obj, self._cluster.gates)
+        kind = kind_of(obj, self._cluster.served_kinds)
         decoded = decoding.decode_object(kind, obj)
         new = new_objects.complete_new(kind, decoded, default_namespace, self._cluster.clock)
         if kind.name == "Pod":
@@ -129,7 +129,7 @@ class ApiServer:
         Raises ApiError: 404 for a kind or version that is not served; 400 for a field by which
         objects of the kind cannot be selected.
         """
-        kind = resolve_kind(api_version, kind_name, self._cluster.gates)
+        kind = resolve_kind(api_version, kind_name, self._cluster.served_kinds)
         matching = [
             obj
             for obj in self._store.all(kind.name, namespace if kind.namespaced else None)
@@ -148,7 +148,7 @@ class ApiServer:
         tell: Tell,
     ) -> Watch:
         """Tell every change of what `list` would show, from now on. Raises ApiError."""
-        kind = resolve_kind(api_version, kind_name, self._cluster.gates)
+        kind = resolve_kind(api_version, kind_name, self._cluster.served_kinds)
         matches_fields(kind, fields or {}, {})  # are there such fields?
 
         def selected(obj: Obj) -> bool:
@@ -183,7 +183,7 @@ class ApiServer:
 
         Raises ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """
-        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
+        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.served_kinds)
         old = self._find(ref, default_namespace)
         if old is None:
             raise not_found(kind, ref.name)
@@ -233,7 +233,7 @@ class ApiServer:
 
         Raises ApiError: 409, it is of another one or an older state; 422 and 500, it does not say.
         """
-        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
+        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.served_kinds)
         sent, meta, name = new["metadata"], old["metadata"], ref.name
         why = ""
         if verb == "update" and sent.get("uid", meta["uid"]) != meta["uid"]:
@@ -289,7 +289,7 @@ class ApiServer:
         return labels
 
     def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
-        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
+        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.served_kinds)
         namespace = (ref.namespace or default_namespace) if kind.namespaced else ""
         return self._store.get(kind.name, namespace, ref.name)
 

@@ -18,7 +18,7 @@ from kubesim.apiserver.server import ApiServer
 from kubesim.front import body as bodies
 from kubesim.front.call import Call
 from kubesim.goforms import encode_object
-from kubesim.resources import served_groups
+from kubesim.resources import Kind
 
 SUCCESS: Final[Mapping[str, Any]] = {
     "kind": "Status",
@@ -165,10 +165,12 @@ def build_list(call: Call, metadata: Obj, objects: Sequence[Obj]) -> Obj:
     }
 
 
-def refuse(path: str, error: ApiError, gates: Mapping[str, bool]) -> Response:
+def refuse(path: str, error: ApiError, kinds: Mapping[str, Kind]) -> Response:
     """Return the response of a refusal; of a path of no group it is a line of text."""
     group = path.removeprefix("/apis/").partition("/")[0] if path.startswith("/apis/") else ""
-    is_served = path.startswith("/api/v1/") or group in served_groups(gates)
+    is_served = path.startswith("/api/v1/") or (
+        group and group in {kind.group for kind in kinds.values()}
+    )
     if error.code == 404 and error.details == {} and not is_served:
         return PlainTextResponse("404 page not found\n", 404)
     return JSONResponse(bodies.build_status(error), error.code)

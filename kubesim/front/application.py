@@ -72,6 +72,8 @@ def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> Us
 
 _WATCH_SECONDS: Final = 300
 _MAX_UNFINISHED_LISTS: Final = 50
+_WARNED_SINCE: Final = 38
+"""The minor that warns of DeviceTaintRules about all devices."""
 _TOO_OLD: Final = "The provided continue parameter is too old to display a consistent list result."
 _LOG: Final = logging.getLogger(__name__)
 
@@ -107,7 +109,7 @@ class Application:
             response = await self._answer_request(request, warnings)
         except ApiError as error:
             self.refused(request.method, request.url.path, error)
-            response = answers.refuse(request.url.path, error, self.backend.gates)
+            response = answers.refuse(request.url.path, error, self.backend.kinds)
         except ClientDisconnect:
             return
         except Exception:  # noqa: BLE001 -- a client is answered, whatever broke
@@ -160,14 +162,14 @@ class Application:
         return self._carry_out(call, accept, Sent(content_type, data, agent), warnings)
 
     def _discover(self, path: str, accept: str) -> Response | None:
-        discovered = answer_discovery(path, self.backend.kubernetes, self.backend.gates, accept)
+        discovered = answer_discovery(path, self.backend.kubernetes, self.backend.kinds, accept)
         if discovered is None:
             return None
         return JSONResponse(discovered.body, media_type=discovered.media_type)
 
     def _read_call(self, method: str, path: str, query: Parameters, user: User | None) -> Call:
         try:
-            return read_call(method, path, query, self.backend.gates, user)
+            return read_call(method, path, query, self.backend.kinds, user)
         except ApiError:
             # Who may not ask is not told that there is nothing: rights are looked at first.
             if user is not None:
@@ -198,6 +200,8 @@ class Application:
         else:
             with self.backend.changing():
                 result, code = self._change(call, sent, warnings.add)
+            if self.backend.minor >= _WARNED_SINCE and call.method != "DELETE" and not call.sub:
+                bodies.warn_of_empty_selector(result, warnings.add)
         return form.respond(self.backend.api, call, result, code)
 
     def _authorize(self, call: Call) -> None:

@@ -165,7 +165,7 @@ class Backend:
         self.handler = handler
         self.kubernetes = kubernetes
         self.store = cluster.store
-        self.gates = cluster.gates
+        self.kinds = cluster.served_kinds
         self.minor = int(cluster.minor.partition(".")[2])
         self.lock = lock
         self.history = History(cluster.store, lock)

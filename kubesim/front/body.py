@@ -439,6 +439,14 @@ def warn_of_object(obj: Obj, warn: Warn) -> None:
             warn(text)
 
 
+def warn_of_empty_selector(obj: Obj, warn: Warn) -> None:
+    """Warn of a DeviceTaintRule about all devices (``warningsForDeviceTaintRule``)."""
+    selector = obj["spec"].get("deviceSelector") if obj["kind"] == "DeviceTaintRule" else None
+    if selector is not None and not any(selector.get(k) for k in ("driver", "pool", "device")):
+        text = "an empty selector matches every device from every driver in the cluster"
+        warn(f"spec.deviceSelector: {text}")
+
+
 def apply_field_validation(call: Call, obj: Obj, options: WriteOptions, warn: Warn) -> Obj:
     """Return an object without unknown fields; tell or refuse them as the options say.
 

@@ -13,7 +13,7 @@ from kube.values import Obj, Ref, User
 from kubesim.apiserver.authorization import Attributes, PathAttributes, RequestAttributes
 from kubesim.apiserver.watches import field_selector, label_selector
 from kubesim.front.options import ListOptions, Parameters, parse_flag, read_list_options
-from kubesim.resources import KINDS, Kind
+from kubesim.resources import KINDS, RETIRED_VERSIONS, Kind
 from kubesim.store import namespace_of
 
 _PATH: Final = re.compile(
@@ -27,18 +27,6 @@ WITHOUT_STATUS: Final = frozenset(
     {"DeviceClass", "Event", "PriorityClass", "ResourceClaimTemplate", "ResourceSlice"}
 )
 """Kinds that have no subresource ``status``."""
-
-_DRA_KINDS: Final = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
-_RETIRED: Final = {
-    **{("v1beta1", kind): (35, 38) for kind in _DRA_KINDS},
-    **{("v1beta2", kind): (36, 39) for kind in _DRA_KINDS},
-    ("v1beta2", "DeviceTaintRule"): (39, 42),
-    ("v1alpha3", "DeviceTaintRule"): (36, 39),
-}
-"""Version and kind -> the minors that deprecate and remove them.
-
-Source: zz_generated.prerelease-lifecycle.go of k8s.io/api.
-"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +61,7 @@ class Call:
     def explain_deprecation(self, minor: int) -> str:
         """Return the warning of a server of a minor that the version will be gone, "" for none."""
         version = self.api_version.rpartition("/")[2]
-        deprecated, removed = _RETIRED.get((version, self.kind.name), (minor + 1, 0))
+        deprecated, removed = RETIRED_VERSIONS.get((version, self.kind.name), (minor + 1, 0))
         if minor < deprecated:
             return ""
         return (
@@ -146,14 +134,14 @@ def read_call(
     method: str,
     path: str,
     query: Parameters,
-    gates: Mapping[str, bool],
+    kinds: Mapping[str, Kind],
     user: User | None = None,
 ) -> Call:
     """Return the call that a request is.
 
     Raises ApiError: 404, there is no such resource; 405, it has another method.
     """
-    call = _find_call(method, path, query, gates, user)
+    call = _find_call(method, path, query, kinds, user)
     if call is None:
         text = "the server could not find the requested resource"
         raise ApiError(404, "NotFound", text, details={})
@@ -164,7 +152,7 @@ def read_call(
 
 
 def _find_call(
-    method: str, path: str, query: Parameters, gates: Mapping[str, bool], user: User | None
+    method: str, path: str, query: Parameters, kinds: Mapping[str, Kind], user: User | None
 ) -> Call | None:
     if named := _NAMESPACE_STATUS.fullmatch(path):
         return Call(method, KINDS["Namespace"], "v1", "", named[1], named[2], query, user)
@@ -172,10 +160,8 @@ def _find_call(
     if match is None:
         return None
     version = match["core"] or match["gv"]
-    for kind in KINDS.values():
+    for kind in kinds.values():
         if kind.plural != match["plural"] or version not in kind.api_versions:
-            continue
-        if not kind.is_served(gates):
             continue
         namespace, name, sub = (match[group_name] or "" for group_name in ("ns", "name", "sub"))
         is_placed = kind.namespaced == bool(namespace) or (kind.namespaced and not name)

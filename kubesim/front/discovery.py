@@ -12,7 +12,7 @@ from typing import Final
 
 from kube.values import Obj
 from kubesim.front.call import WITHOUT_STATUS
-from kubesim.resources import KINDS, Kind
+from kubesim.resources import Kind
 
 _VERBS: Final = [
     *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -47,13 +47,13 @@ class Discovered:
 
 
 def answer_discovery(
-    path: str, kubernetes: str, gates: Mapping[str, bool], accept: str
+    path: str, kubernetes: str, served_kinds: Mapping[str, Kind], accept: str
 ) -> Discovered | None:
     """Return what a path of discovery answers; None for any other path.
 
     ``kubernetes``: the version of the server, for example 1.37.1. ``accept``: what a client takes.
     """
-    kinds = [kind for kind in KINDS.values() if kind.is_served(gates)]
+    kinds = list(served_kinds.values())
     groups: dict[str, list[str]] = {}
     for kind in kinds:
         for version in kind.api_versions:

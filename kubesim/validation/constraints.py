@@ -122,7 +122,7 @@ def check_references(
 def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
     """Check the derived attributes in ``spec.devices`` of a claim; ``path`` is its field path."""
     constraints = devices.get("constraints") or []
-    for name, device_request, inner in _list_device_requests(devices, path):
+    for name, device_request, inner in list_device_requests(devices, path):
 
         def check(derived: Obj, derived_path: str, request: str = name) -> Iterator[FieldError]:
             yield from _check_derived_attribute(
@@ -153,7 +153,7 @@ def _check_derived_attribute(
     yield from check(derived.get("expression"), f"{path}.expression")
 
 
-def _list_device_requests(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:
+def list_device_requests(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:
     """Yield the alternatives of all requests: ``request/subrequest``, content, field path."""
     for index, request in enumerate(devices.get("requests") or []):
         inner = f"{path}.requests[{index}]"

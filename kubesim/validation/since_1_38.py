@@ -14,6 +14,7 @@ from typing import Any, Final
 from kube.slices import results_of
 from kube.values import Obj
 from kubesim.validation import names, resource_slice
+from kubesim.validation.constraints import list_device_requests
 from kubesim.validation.device import VERSION_TEXT, is_semver
 from kubesim.validation.errors import FieldError, invalid, too_many
 from reference_allocator.api.limits import ATTRIBUTES_AND_CAPACITIES_MAX
@@ -39,13 +40,11 @@ def check_added(kind: str, new: Obj, old: Obj | None, *, status: bool) -> Iterat
         if old is None or (spec.get("devices") != (old.get("spec") or {}).get("devices")):
             for index, device in enumerate(spec.get("devices") or []):
                 yield from _check_device(device, f"spec.devices[{index}]")
-    elif old is None and kind in {"ResourceClaim", "ResourceClaimTemplate"}:
-        in_template = kind == "ResourceClaimTemplate"
-        path = "spec.spec.devices" if in_template else "spec.devices"
-        spec = new.get("spec") or {}
-        if in_template:
-            spec = spec.get("spec") or {}
-        yield from _check_claim(spec.get("devices") or {}, path)
+    elif kind == "ResourceClaim" and old is None:
+        yield from _check_claim(new.get("spec") or {}, {}, "spec.devices")
+    elif kind == "ResourceClaimTemplate":  # whose spec is checked at each change
+        spec, old_spec = (((item or {}).get("spec") or {}).get("spec") or {} for item in (new, old))
+        yield from _check_claim(spec, old_spec, "spec.spec.devices")
 
 
 def reword(errors: Iterable[FieldError]) -> Iterator[FieldError]:
@@ -103,24 +102,30 @@ def _check_device(device: Obj, path: str) -> Iterator[FieldError]:
             yield from _check_slashes([key], inner)
 
 
-def _check_claim(devices: Obj, path: str) -> Iterator[FieldError]:
-    for index, request in enumerate(devices.get("requests") or []):
-        inner = f"{path}.requests[{index}]"
-        bodies = [(f"{inner}.exactly", request.get("exactly"))]
-        for number, alternative in enumerate(request.get("firstAvailable") or []):
-            bodies.append((f"{inner}.firstAvailable[{number}]", alternative))
-        for where, body in bodies:
-            requested = ((body or {}).get("capacity") or {}).get("requests") or {}
-            yield from _check_amounts(requested, f"{where}.capacity.requests")
-            for number, derived in enumerate((body or {}).get("derivedAttributes") or []):
-                name = derived.get("name") or ""
-                yield from _check_slashes([name], f"{where}.derivedAttributes[{number}].name")
+def _check_claim(spec: Obj, old_spec: Obj, path: str) -> Iterator[FieldError]:
+    """Check a claim's spec; the old one, of a template alone, keeps its capacities."""
+    devices, old_devices = (item.get("devices") or {} for item in (spec, old_spec))
+    old_amounts = {
+        name: _get_requested(body) for name, body, _ in list_device_requests(old_devices, path)
+    }
+    for name, body, where in list_device_requests(devices, path):
+        amounts = _get_requested(body)
+        if amounts != old_amounts.get(name):
+            yield from _check_amounts(amounts, f"{where}.capacity.requests")
+        for number, derived in enumerate(body.get("derivedAttributes") or []):
+            attribute = derived.get("name") or ""
+            yield from _check_slashes([attribute], f"{where}.derivedAttributes[{number}].name")
     for index, constraint in enumerate(devices.get("constraints") or []):
         for field in ("matchAttribute", "distinctAttribute"):
             if constraint.get(field) is not None:
                 yield from _check_slashes(
                     [constraint[field]], f"{path}.constraints[{index}].{field}"
                 )
+
+
+def _get_requested(body: Obj) -> Obj:
+    requested: Obj = (body.get("capacity") or {}).get("requests") or {}
+    return requested
 
 
 def _check_results(claim: Obj) -> Iterator[FieldError]:

@@ -44,7 +44,8 @@ def device_is_free(case: Case) -> Iterator[Violation]:
                 continue
             same_claim = earlier.claim_index == item.claim_index
             if shared:
-                if same_claim and earlier.result.request == item.result.request:
+                same_request = same_claim and earlier.result.request == item.result.request
+                if same_request and not case.rules.repeats_shared_devices:
                     yield item.make_violation("in-use", "one request has two shares of the device")
             elif same_claim:
                 yield item.make_violation("in-use", "the claim has the device twice")

@@ -40,18 +40,29 @@ _STEPS_MASK = 15
 class Search:
     """One search on one node.
 
+    Args:
+        repeats: whether each device of a request is looked for from the first candidate on, so that
+            it can get several shares of one.
+
     Attributes:
         steps: how many partial solutions have been looked at, counted as upstream counts them.
         chosen: (claim index, request index) -> the index of the alternative that was used.
     """
 
     def __init__(
-        self, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage, deadline: float | None
+        self,
+        claims: Sequence[ClaimRequests],
+        view: NodeView,
+        usage: Usage,
+        deadline: float | None,
+        *,
+        repeats: bool = False,
     ) -> None:
         self._claims = claims
         self._view = view
         self._usage = usage
         self._deadline = deadline
+        self._repeats = repeats
         self._pruner: Pruner | None = None
         self._stack: list[EndOfClaim | AlternativesFrame | DeviceFrame] = []
         self._failures = 0
@@ -147,7 +158,7 @@ class Search:
                 frame = DeviceFrame(claim_index, request_index, request, index, start)
                 if not self._take_next(frame):
                     return Ending.FAILED
-                start = frame.position + 1
+                start = 0 if self._repeats else frame.position + 1
             else:
                 taken_device = self._take_exactly(request, index, claim_index)
                 if taken_device is None:
@@ -199,7 +210,7 @@ class Search:
             frame.request_index,
             frame.request,
             frame.index + 1,
-            frame.position + 1,
+            0 if self._repeats else frame.position + 1,
         )
 
     def _retry_alternative(self, frame: AlternativesFrame, ending: Ending) -> Ending:

@@ -30,6 +30,7 @@ def allocation_result(
     taken_devices: Sequence[TakenDevice],
     node: api.Node,
     features: Features,
+    rules: MinorRules,
     share_ids: ShareIds,
 ) -> dict[str, Any]:
     """Make the v1 AllocationResult of one claim.
@@ -38,6 +39,7 @@ def allocation_result(
         config: what `config_results` returns.
         taken_devices: the devices in the order in which they were found.
         features: the features, which say what results may contain.
+        rules: those of the minor, which say it, too.
 
     Raises:
         AllocationError: a slice has a node selector with several terms.
@@ -57,7 +59,7 @@ def allocation_result(
                 "device": device,
             }
             if request.special:
-                _add_request_fields(device_result, request)
+                _add_request_fields(device_result, request, rules)
             if entry.special:
                 _add_device_fields(device_result, entry, features)
             if item.consumption is not None:
@@ -77,10 +79,10 @@ def allocation_result(
     return result
 
 
-def _add_request_fields(result: dict[str, Any], request: Request) -> None:
+def _add_request_fields(result: dict[str, Any], request: Request, rules: MinorRules) -> None:
     if request.admin_access:
         result["adminAccess"] = True
-    if request.spec.tolerations:
+    if request.spec.tolerations and not rules.leaves_out_tolerations:
         result["tolerations"] = [item.to_dict() for item in request.spec.tolerations]
 
 

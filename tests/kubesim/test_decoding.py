@@ -20,7 +20,7 @@ def test_the_table_has_every_version_of_every_kind_that_is_served() -> None:
 
 
 def decoded(obj: Obj) -> Obj:
-    return decode_object(kind_of(obj, {"DynamicResourceAllocation": True}), obj)
+    return decode_object(kind_of(obj, KINDS), obj)
 
 
 def test_null_field_is_absent_and_null_element_is_empty() -> None:

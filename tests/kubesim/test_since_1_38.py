@@ -186,3 +186,36 @@ def test_a_toleration_without_an_effect_keeps_a_pod_on_its_device(
     scope.wait(lambda: None, 30)
     pod = scope.get(Ref("v1", "Pod", "p"))
     assert (pod is not None and "deletionTimestamp" not in pod["metadata"]) is stays
+
+
+def test_a_stored_template_keeps_its_capacities_and_no_other_name() -> None:
+    wrong_name = {"matchAttribute": "a.example.com/b/c"}
+    labelled = {"metadata": {"labels": {"l": "v"}}}
+    kept = kit.template("kept", kit.request(capacity={"requests": {"a/b/c": "-1"}}))
+    refused = kit.template("refused")
+    refused["spec"]["spec"]["devices"]["constraints"] = [wrong_name]
+    errors = [
+        [*since_1_38.check_added(obj["kind"], {**obj, **labelled}, obj, status=False)]
+        for obj in (kept, refused)
+    ]
+    assert [[error.path for error in found] for found in errors] == [
+        [],
+        ["spec.spec.devices.constraints[0].matchAttribute"],
+    ]
+
+
+@pytest.mark.parametrize("minor", ["1.37", "1.38"])
+def test_v1beta1_is_served_until_1_37(open_target: Open, minor: str) -> None:
+    scope = new_scope(open_target(kubernetes_version=f"{minor}.0"))
+    old_class = {
+        "apiVersion": "resource.k8s.io/v1beta1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "c"},
+        "spec": {},
+    }
+    if minor == "1.37":
+        assert scope.create(old_class)["apiVersion"] == "resource.k8s.io/v1beta1"
+        return
+    with pytest.raises(ApiError, match="could not find the requested resource"):
+        scope.create(old_class)
+    assert scope.create({**old_class, "apiVersion": "resource.k8s.io/v1beta2"})

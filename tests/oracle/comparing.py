@@ -21,6 +21,7 @@ OUR_TIMEOUT = 10.0
 """Seconds per node; ours has to answer within them, upstream may not."""
 
 
+_PANIC = "panic: "
 _UNKNOWN = re.compile(r'unknown field "([^"]+)"')
 _LATER_FIELDS = 20
 """The most fields of a problem that a minor may not have."""
@@ -72,14 +73,13 @@ def compare(
         if kubernetes == LATEST or unknown is None:
             break
         inside = "features." if their_answer["invalid"].startswith("features: ") else ""
-        _remove_field(problem, re.sub(r"\[\d+\]", "", inside + unknown[1]).split("."))
+        _remove_field(problem, re.sub(r"\[\d+\]", "", inside + unknown[1]))
         their_answer = ask(upstream, problem)
     line = json.dumps(problem)
     our_answer = json.loads(answer_allocate(line, timeout=OUR_TIMEOUT, kubernetes=kubernetes))
     ours, theirs = comparable(our_answer), comparable(their_answer)
-    if MINORS.index(kubernetes) < MINORS.index(LATEST):  # Texts are those of 1.37 and later.
-        for node in (*ours.get("nodes", ()), *theirs.get("nodes", ())):
-            node.pop("error", None)
+    for answer in (ours, theirs):
+        _drop_texts(answer, kubernetes)
     found = _answers(ours, theirs)
     if not found.failed:
         slow = _slow(our_answer, their_answer)
@@ -88,8 +88,8 @@ def compare(
     if found.failed:
         if "invalid" in found.outcomes:
             return found
-        for known in explanations(problem):
-            if _holds(known, problem, ours, upstream):
+        for known in explanations(problem, kubernetes):
+            if _holds(known, problem, ours, upstream, kubernetes):
                 found = Comparison(f"known: {known.name}")
                 break
         else:
@@ -102,23 +102,44 @@ def compare(
     return replace(found, accepted=sum("allocations" in node for node in ours["nodes"]))
 
 
-def _remove_field(value: Any, path: list[str]) -> None:
-    """Remove a field from all objects at a path, whose lists have no indices."""
+def _drop_texts(answer: Json, kubernetes: str) -> None:
+    """Drop the words of errors for minors whose words ours does not have, those before 1.37.
+
+    Without them an error of one node is a node that is out.
+    """
+    if MINORS.index(kubernetes) < MINORS.index(LATEST):
+        for node in answer.get("nodes", ()):
+            if not node.get("error", "").startswith(_PANIC):
+                node.pop("error", None)
+            if node["outcome"] == "nodeError":
+                node["outcome"] = "none"
+
+
+def _remove_field(value: Any, path: str) -> None:
+    """Remove a field from all objects at a path, whose lists have no indices.
+
+    Keys of maps, such as names of attributes, may have dots; of all keys in one place the field is
+    removed.
+    """
     if isinstance(value, list):
         for item in value:
             _remove_field(item, path)
-    elif isinstance(value, dict) and len(path) == 1:
-        value.pop(path[0], None)
     elif isinstance(value, dict):
-        _remove_field(value.get(path[0]), path[1:])
+        value.pop(path, None)
+        for key in value:
+            if path.startswith(f"{key}."):
+                _remove_field(value[key], path.removeprefix(f"{key}."))
 
 
-def _holds(known: KnownDifference, problem: Json, ours: Json, upstream: Upstream) -> bool:
+def _holds(
+    known: KnownDifference, problem: Json, ours: Json, upstream: Upstream, kubernetes: str
+) -> bool:
     """Whether upstream, asked as `known` says, gives our answer for every node."""
     left = list(range(len(ours["nodes"])))
     for _ in range(known.times):
         answers = [ask(upstream, item) for item in known.instead(problem)]
         theirs = comparable({"id": "", "nodes": [n for a in answers for n in a.get("nodes", ())]})
+        _drop_texts(theirs, kubernetes)
         if len(theirs["nodes"]) != len(ours["nodes"]):
             return False
         left = [
@@ -141,7 +162,7 @@ def _answers(ours: Json, theirs: Json) -> Comparison:
     for mine, upstream in zip(ours["nodes"], theirs["nodes"], strict=True):
         if upstream["outcome"] == "timeout" and mine["outcome"] != "timeout":
             gave_up = True
-        elif upstream.get("error", "").startswith("panic: "):
+        elif upstream.get("error", "").startswith(_PANIC):
             panicked = True
         elif mine != upstream:
             return _different(mine, upstream, mine["outcome"], upstream["outcome"])

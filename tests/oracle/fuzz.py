@@ -21,10 +21,10 @@ from random import Random
 from typing import Any
 
 from conformance.fuzz.shrink_json import shrink
-from reference_allocator.features import Features, gates_of
-from reference_allocator.gates import LATEST, MINORS, gates_for_version
+from reference_allocator.gates import LATEST, MINORS
 from tests.oracle.comparing import Comparison, compare
 from tests.oracle.known_differences import KNOWN
+from tests.oracle.older_minors import adapt
 from tests.oracle.pinned import complaint_about_a_choice
 from tests.oracle.problems import problem
 from tests.oracle.upstream import Upstream, open_upstream
@@ -69,7 +69,7 @@ def _run(
     for number in range(options.first, options.first + options.n):
         identifier = f"{seed}-{number}"
         question = problem(Random(identifier), identifier, odd=True)
-        _leave_out_later_features(question, options.kubernetes)
+        adapt(question, options.kubernetes)
         found = _ask(question, upstream, options.kubernetes)
         counts[found.kind] += 1
         accepted += found.accepted
@@ -84,25 +84,6 @@ def _run(
             sys.stdout.write(f"{done}; {accepted} allocations accepted by the checker\n")
             sys.stdout.flush()
     return counts, accepted, failed
-
-
-def _leave_out_later_features(question: Json, kubernetes: str) -> None:
-    """Ask a minor for what it has.
-
-    1.34 cannot be asked for a certain implementation. In 1.38 the stable one has all that is
-    generally available, and ours words errors as it does; it does not know skipNodeOperations,
-    which an API server with that gate off would not have stored.
-    """
-    gates = gates_for_version(kubernetes)
-    question["features"] = {
-        name: on for name, on in question["features"].items() if gates.keys() >= {*gates_of(name)}
-    }
-    features = Features.from_dict(question["features"])
-    if kubernetes == "1.34" or (kubernetes == "1.38" and features.are_stable):
-        question.pop("allocator", None)
-    if kubernetes == "1.38" and features.are_stable:
-        for item in question["slices"]:
-            item["spec"].pop("skipNodeOperations", None)
 
 
 def _ask(question: Json, upstream: Upstream, kubernetes: str) -> Comparison:
@@ -122,6 +103,10 @@ def _save(
     folder: Path = options.output
 
     def fails(candidate: Json) -> bool:
+        try:
+            adapt(candidate, options.kubernetes)
+        except KeyError:  # Shrinking took something away that every object has.
+            return False
         again = _ask(candidate, upstream, options.kubernetes)
         return (again.kind, again.outcomes) == (found.kind, found.outcomes)
 

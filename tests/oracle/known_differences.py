@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from reference_allocator.gates import LATEST, MINORS
+from tests.oracle.older_minors import list_pools
+
 Json = dict[str, Any]
 
 _EXPERIMENTAL = {
@@ -32,6 +35,7 @@ class KnownDifference:
         instead: the questions to ask upstream; the answers for their nodes have to be ours.
         times: how often they are asked, where upstream answers at random; for each node, one of the
             answers has to be ours.
+        until: the last minor that shows it.
     """
 
     name: str
@@ -39,6 +43,7 @@ class KnownDifference:
     applies: Callable[[Json], bool]
     instead: Callable[[Json], list[Json]]
     times: int = 1
+    until: str = MINORS[-1]
 
 
 def _incubating_answers(problem: Json) -> bool:
@@ -71,7 +76,20 @@ def _counts(problem: Json) -> bool:
     return any(item["spec"].get("sharedCounters") for item in problem.get("slices", ()))
 
 
+def _has_several_pools(problem: Json) -> bool:
+    return len({*list_pools(problem)}) > 1
+
+
 KNOWN: tuple[KnownDifference, ...] = (
+    KnownDifference(
+        "pools-in-any-order",
+        "Until 1.35 pools are tried in the order of Go's map (GatherPools), so that the first "
+        "solution, or an error, is found at random. Ours has the order of later minors.",
+        _has_several_pools,
+        lambda problem: [problem],
+        times=64,
+        until="1.35",
+    ),
     KnownDifference(
         "skip-node-operations",
         "With OptionalNodeOperations off, experimental refuses devices of a slice with "
@@ -116,8 +134,9 @@ def same_text(error: str) -> str:
     return _DEVICE_TEXT.sub(r"for device \1 in slice ", error)
 
 
-def explanations(problem: Json) -> Iterator[KnownDifference]:
-    """The known differences that a problem can show."""
+def explanations(problem: Json, kubernetes: str = LATEST) -> Iterator[KnownDifference]:
+    """The known differences that a problem can show with a minor."""
     for known in KNOWN:
-        if known.applies(problem):
+        is_of_minor = MINORS.index(kubernetes) <= MINORS.index(known.until)
+        if is_of_minor and known.applies(problem):
             yield known

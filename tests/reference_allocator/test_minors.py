@@ -107,6 +107,38 @@ def test_an_allocation_from_an_incomplete_pool_breaks_a_rule_of_later_minors() -
     assert "pool-incomplete" in rules(check(snapshot, node(), [wanted_claim], allocations))
 
 
+def test_one_request_gets_several_shares_of_a_device_until_1_35() -> None:
+    """Read in allocateOne, and so answered by the allocators of v0.35.10 and v0.36.6."""
+    shared = device("nic", shared=True)
+    slices = [resource_slice([shared, device("other")])]
+    wanted_claim = claim(request(count=2))
+    for minor in MINORS:
+        outcome, broken = decide(minor, slices, wanted_claim)
+        second = "nic" if minor <= "1.35" else "other"
+        assert (picked(outcome), broken) == (["req=nic", f"req={second}"], set())
+    allocations = decide("1.35", slices, wanted_claim)[0].allocations
+    later = replace(make_snapshot(slices, [wanted_claim]), kubernetes="1.36")
+    assert "in-use" in rules(check(later, node(), [wanted_claim], allocations))
+
+
+def test_an_invalid_pool_fails_the_pod_in_1_34_and_the_node_later() -> None:
+    invalid = [resource_slice([device("twice"), device("twice")])]
+    kinds = [decide(minor, invalid, claim(request()))[0].kind for minor in MINORS]
+    assert kinds == ["error", "nodeError", "nodeError", "nodeError", "nodeError"]
+
+
+def test_results_have_the_tolerations_of_their_requests_since_1_35() -> None:
+    tolerations = [{"key": "k", "operator": "Exists"}]
+    for minor in MINORS:
+        slices = [resource_slice(devices(1))]
+        outcome, broken = decide(minor, slices, claim(request(tolerations=tolerations)))
+        (result,) = outcome.allocations[0]["devices"]["results"]
+        assert (result.get("tolerations"), broken) == (
+            None if minor == "1.34" else tolerations,
+            set(),
+        )
+
+
 def test_older_minors_name_the_requests_of_a_configuration_that_is_for_all() -> None:
     both = [request("a"), request("b")]
     configured_claim = claim(*both, config=[{"requests": ["a", "b"], **opaque("x")}, opaque("y")])

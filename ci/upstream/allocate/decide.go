@@ -225,5 +225,5 @@ func steps(allocator structured.Allocator) int64 {
 	if !method.IsValid() {
 		return 0
 	}
-	return method.Call(nil)[0].FieldByName("NumAllocateOneInvocations").Int()
+	return reflect.Indirect(method.Call(nil)[0]).FieldByName("NumAllocateOneInvocations").Int()
 }

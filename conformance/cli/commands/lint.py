@@ -86,9 +86,10 @@ def lint_command(
         str,
         typer.Option(
             metavar="MINOR",
-            help=f"Minor of the API server that manifests are for: {', '.join(MINORS)}.",
+            help=f"Minor of the API server that manifests are for: {', '.join(MINORS)}. If given,"
+            f" what it treats otherwise than the minor before is warned of. [default: {LATEST}]",
         ),
-    ] = LATEST,
+    ] = "",
     helm: Annotated[
         bool, typer.Option("--helm", help="Also check what `helm template` makes of charts.")
     ] = False,
@@ -117,7 +118,7 @@ def lint_command(
         profile,
         {**OWN_CHECKS, "ProfileSet": check_profile_set},
         shipped,
-        parse_minor(kubernetes),
+        parse_minor(kubernetes or LATEST),
     )
     with _without_collector():
         for path in files or [scenarios_dir()]:
@@ -128,6 +129,8 @@ def lint_command(
         if not files:
             linter.check_lengths()
         linter.check_references()
+        if kubernetes and (position := MINORS.index(linter.kubernetes)):
+            linter.check_changes(MINORS[position - 1])
     if not linter.checked and not linter.skipped:
         raise UsageError(f"no YAML or JSON files below {', '.join(map(str, files or ()))}")
     for line in linter.lines:
@@ -178,6 +181,7 @@ class _Linter:
         self.skipped = 0
         self.charts: Counter[Path] = Counter()
         self._given = GivenObjects()
+        self._valid: list[Document] = []
 
     def check_path(self, path: Path, exclude: Sequence[str]) -> None:
         """Check a file, all files below a folder, or standard input."""
@@ -235,6 +239,13 @@ class _Linter:
         for document, problem in self._given.list_problems():
             self.lines += list_lint_lines(document, [problem])
 
+    def check_changes(self, before: str) -> None:
+        """Check manifests for what their minor treats otherwise than the minor ``before``."""
+        from conformance.scenario.lint.minor_changes import list_changes
+
+        for document, problem in list_changes(self._valid, before, self.kubernetes):
+            self.lines += list_lint_lines(document, [problem])
+
     def _check(self, file: Path, documents: Sequence[Document]) -> None:
         self.checked += 1
         if _is_empty(documents):
@@ -244,6 +255,8 @@ class _Linter:
         for document in documents:
             if not is_own(document):
                 self._given.add(document, valid=valid)
+                if valid:
+                    self._valid.append(document)
         if self.shipped:
             lines = [LintLine(line.text) for line in lines]  # here a warning is one thing to mend
             lines += map(LintLine, list_shipped_problems(file, documents, loads=not lines))

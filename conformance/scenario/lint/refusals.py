@@ -18,7 +18,7 @@ from conformance.scenario.lint.manifest_claims import pod_specs
 from kubesim.apiserver import decoding, disabled_fields, new_objects
 from kubesim.apiserver.defaulting import default_requests_to_limits
 from kubesim.pods import list_containers
-from kubesim.resources import KINDS
+from kubesim.resources import KINDS, find_removal
 from kubesim.validation import Expressions, find_create_errors
 from kubesim.validation.allocation import ADMIN_LABEL
 from kubesim.validation.pod import check_devices
@@ -63,7 +63,13 @@ class ApiRules:
             obj: an object in which `schema.find_mistakes` finds none.
         """
         kind = KINDS.get(str(obj.get("kind")))
-        if kind is None or obj.get("apiVersion") not in kind.api_versions:
+        api_version = str(obj.get("apiVersion"))
+        if kind is None or api_version not in kind.api_versions:
+            return
+        removal = find_removal(api_version.rpartition("/")[2], kind.name)
+        if 0 < removal <= int(self.kubernetes.partition(".")[2]):
+            text = f"{api_version} is not served from Kubernetes 1.{removal} on"
+            yield Problem(("apiVersion",), f"{text}; write {kind.api_version}")
             return
         for gate in kind.gates:
             yield from self._explain_gate(gate, ("kind",), f"{kind.name} is not served")
@@ -74,11 +80,11 @@ class ApiRules:
             for struct, field, gates in off:
                 gate = next(name for name in gates if not self._is_on(name))
                 place = "".join(f"[{key}]" for key in (*paths[id(struct)], field))
-                path = _find_author_path(obj, place)
+                path = find_author_path(obj, place)
                 yield from self._explain_gate(gate, path, f"{field} is dropped without a word")
         disabled_fields.drop_disabled_fields(self._enabled, stored)
         for error in find_create_errors(kind, stored, _LENIENT, self._expressions):
-            yield Problem(_find_author_path(obj, error.path), error.body)
+            yield Problem(find_author_path(obj, error.path), error.body)
 
     def _is_on(self, gate: str) -> bool:
         return gate in self.gates and self.gates[gate].default
@@ -110,7 +116,7 @@ def list_pod_refusals(data: Any) -> Iterator[Problem]:
         for container in list_containers(decoded):
             default_requests_to_limits(container.get("resources") or {})
         for error in check_devices(decoded, ""):
-            yield Problem((*path, *_find_author_path(spec, error.path)), error.body)
+            yield Problem((*path, *find_author_path(spec, error.path)), error.body)
 
 
 def _reduce_to_devices(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,7 +131,7 @@ def _reduce_to_devices(spec: Mapping[str, Any]) -> dict[str, Any]:
     return reduced
 
 
-def _find_author_path(obj: Any, field_path: str) -> PathTuple:
+def find_author_path(obj: Any, field_path: str) -> PathTuple:
     """Return the place in a document that a path of the stored object means.
 
     v1beta1 has no ``exactly``, and the fields of a device below ``basic``.

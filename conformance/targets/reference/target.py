@@ -157,7 +157,7 @@ class ReferenceTarget:
         nodes = usable_nodes(self.world.cluster.store.all("Node"))
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
-            served_apis=served_apis(self.world.cluster.gates),
+            served_apis=served_apis(self.world.cluster.served_kinds),
             tiers=frozenset({"allocation", *(_WITH_DRIVER if devices.driver and nodes else ())}),
             unserved=dict.fromkeys(_WITH_DRIVER, devices.why)
             if isinstance(devices, NoDriver)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,11 @@ class Client:
 
 
 @pytest.fixture
-def front(tmp_path: Path) -> Iterator[Front]:
+def front(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Front]:
+    """A front of the latest Kubernetes, or of the version that an indirect parameter names."""
     options = ReferenceOptions(devices=NoDriver("none"), start=seconds_since_epoch())
+    if hasattr(request, "param"):
+        options = replace(options, kubernetes_version=request.param)
     with ReferenceTarget(options) as target:
         backend = real_time(target)
         made = Front(backend, tmp_path, "test", {"its-token": ACCOUNT})

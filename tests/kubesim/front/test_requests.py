@@ -279,3 +279,25 @@ def test_a_list_is_collected_in_pages_and_in_one_piece_where_a_page_is_too_old(
     assert collect_objects(api.connection, resource, keep, page=2)[0] == ["a", "b", "d", "e"]
     assert seen == ["ResourceClaim"] * (7 if forgets else 5)
     api.connection.close()
+
+
+@pytest.mark.parametrize(
+    ("front", "warned"), [("1.37.1", False), ("1.38.0", True)], indirect=["front"]
+)
+def test_a_rule_about_all_devices_is_warned_of_since_1_38(client: Client, warned: bool) -> None:
+    path = "/apis/resource.k8s.io/v1/devicetaintrules"
+    taint = {"key": "example.com/t", "effect": "NoSchedule"}
+    every: Obj = {"metadata": {"name": "every"}, "spec": {"deviceSelector": {}, "taint": taint}}
+    one = {"metadata": {"name": "one"}, "spec": {"deviceSelector": {"pool": "p"}, "taint": taint}}
+    answers = [client.send("POST", path, rule) for rule in (every, one)]
+    assert [answer.status for answer in answers] == [201, 201]
+    changed = client.send(
+        "PATCH", f"{path}/every", {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE
+    )
+    text = (
+        '299 - "spec.deviceSelector: an empty selector matches every device from every driver in '
+        'the cluster"'
+    )
+    for answer in (answers[0], changed):
+        assert answer.headers.get("warning") == (text if warned else None)
+    assert "warning" not in answers[1].headers

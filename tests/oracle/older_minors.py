@@ -1,0 +1,177 @@
+"""Questions as an older minor's allocator, or a newer one's, can be asked them.
+
+What a minor lacks is left out, and so is what it is known to answer wrongly
+(scenarios/known-issues.yaml) or at random. Each rule says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from reference_allocator.features import Features, gates_of
+from reference_allocator.gates import MINORS, gates_for_version
+from tests.oracle.refused import bodies
+
+Json = dict[str, Any]
+
+
+def adapt(question: Json, kubernetes: str) -> None:
+    """Change a problem in place so that a minor can be asked it; a second time changes nothing.
+
+    The fields that its API lacks are left out by `tests.oracle.comparing.compare`.
+    """
+    gates = gates_for_version(kubernetes)
+    lacking = {"partitionableDevices", "consumableCapacity"} if kubernetes == "1.34" else set()
+    question["features"] = {
+        name: on
+        for name, on in question.get("features", {}).items()
+        if gates.keys() >= {*gates_of(name)} and name not in lacking
+    }
+    features = Features.from_dict(question["features"])
+    if kubernetes == "1.38" and features.are_stable:
+        # There the stable implementation has all that is generally available, and ours words
+        # errors as it does. It does not know skipNodeOperations, which an API server with that gate
+        # off would not have stored.
+        question.pop("allocator", None)
+        for item in question.get("slices", ()):
+            item["spec"].pop("skipNodeOperations", None)
+    if _is_until(kubernetes, "1.36"):
+        _leave_out_distinct_attributes(question)
+        _show_counters_everywhere(question)
+        _leave_out_all(question, features, kubernetes)
+        if not features.consumable_capacity:
+            _leave_out_capacity_requests(question)
+    if _is_until(kubernetes, "1.35"):
+        _arrange_slices(question)
+        if features.partitionable_devices:
+            _leave_out_late_refusals(question)
+    if kubernetes == "1.34":
+        question.pop("allocator", None)  # It cannot be told which implementation to take.
+        _leave_out_alpha_features(question)
+        _leave_out_taints_of_later_minors(question)
+
+
+def _is_until(kubernetes: str, minor: str) -> bool:
+    return MINORS.index(kubernetes) <= MINORS.index(minor)
+
+
+def _leave_out_distinct_attributes(question: Json) -> None:
+    """Ask for equal values where different ones are asked for.
+
+    Until 1.36 only the last device of a request is compared (kubernetes/kubernetes#140600), and in
+    1.34 addresses of values are (#135022). Implementations without consumable capacity do not know
+    the field at all.
+    """
+    for claim in question.get("claims", ()):
+        for constraint in claim["spec"]["devices"].get("constraints") or ():
+            if "distinctAttribute" in constraint:
+                constraint["matchAttribute"] = constraint.pop("distinctAttribute")
+
+
+def _show_counters_everywhere(question: Json) -> None:
+    """Let every node see the slices with counters, as it does until 1.36 (GatherPools).
+
+    Ours has the rule of later minors, by which they are for the nodes that they name. A pool of
+    another node can be incomplete or invalid only so.
+    """
+    for item in question.get("slices", ()):
+        spec = item["spec"]
+        if spec.get("sharedCounters"):
+            for field in ("nodeName", "nodeSelector", "perDeviceNodeSelection"):
+                spec.pop(field, None)
+            spec["allNodes"] = True
+
+
+def _leave_out_all(question: Json, features: Features, kubernetes: str) -> None:
+    """Ask for one device where all are asked for, in what a minor is known to answer otherwise.
+
+    Until 1.36 devices with too little capacity left are left out (kubernetes/kubernetes#140769);
+    until 1.35 a later alternative gets one device (#137347).
+    """
+    alternatives = {
+        id(body)
+        for claim in question.get("claims", ())
+        for request in claim["spec"]["devices"].get("requests", ())
+        for body in request.get("firstAvailable", ())
+    }
+    for body in bodies(question):
+        is_wrong = features.consumable_capacity or (
+            _is_until(kubernetes, "1.35") and id(body) in alternatives
+        )
+        if body.get("allocationMode") == "All" and is_wrong:
+            body.update(allocationMode="ExactCount", count=1)
+
+
+def _leave_out_capacity_requests(question: Json) -> None:
+    """Leave out what an API server with that gate off would not have stored.
+
+    Until 1.36 implementations without the feature do not look at it.
+    """
+    for body in bodies(question):
+        body.pop("capacity", None)
+
+
+def _leave_out_late_refusals(question: Json) -> None:
+    """Leave out why a device is refused after its counters were taken.
+
+    Until 1.35 it keeps them (kubernetes/kubernetes#140431, which 1.36.3 mends).
+    """
+    for claim in question.get("claims", ()):
+        claim["spec"]["devices"].pop("constraints", None)
+    for item in question.get("slices", ()):
+        for device in item["spec"].get("devices") or ():
+            device.pop("taints", None)
+
+
+def _arrange_slices(question: Json) -> None:
+    """Put slices in the order in which both try them, by names of their own.
+
+    Until 1.35 those of a pool are tried as they are given, those with binding conditions last, and
+    pools in the order of a Go map, which is that of their first slices from a random one on
+    (`tests.oracle.known_differences`, pools-in-any-order). Ours goes by names.
+    """
+    if not question.get("slices"):
+        return
+    question["slices"].sort(
+        key=lambda item: (
+            item["spec"]["driver"],
+            item["spec"]["pool"]["name"],
+            any("bindingConditions" in device for device in item["spec"].get("devices") or ()),
+        )
+    )
+    for number, item in enumerate(question["slices"]):
+        item["metadata"]["name"] = f"s{number:03}-{item['metadata']['name']}"
+
+
+def _leave_out_alpha_features(question: Json) -> None:
+    """Leave partitionable devices and consumable capacity out, which are alpha in 1.34.
+
+    There counters are those of a slice, not of a pool (checkAvailableCounters), no scenario asks
+    for them, and ours has the rules of later minors. The capacity that is compared is that of the
+    device whose place in its slice is the device's number in the request (allocateDevice), so that
+    right questions are refused, or end in a panic.
+    """
+    for item in question.get("slices", ()):
+        item["spec"].pop("sharedCounters", None)
+        for device in item["spec"].get("devices") or ():
+            device.pop("consumesCounters", None)
+            device.pop("allowMultipleAllocations", None)
+
+
+def _leave_out_taints_of_later_minors(question: Json) -> None:
+    """Leave out taints with an effect that 1.34's API has not: there any taint is in the way."""
+    for item in question.get("slices", ()):
+        for device in item["spec"].get("devices") or ():
+            if "taints" in device:
+                device["taints"] = [
+                    taint
+                    for taint in device["taints"] or ()
+                    if taint.get("effect") in ("NoSchedule", "NoExecute")
+                ]
+
+
+def list_pools(question: Json) -> Iterator[tuple[str, str]]:
+    """Yield driver and name of the pool of each slice."""
+    for item in question.get("slices", ()):
+        yield item["spec"]["driver"], item["spec"]["pool"]["name"]
