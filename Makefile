@@ -66,9 +66,10 @@ bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
 fuzz: export PATH := $(PATH):$(CURDIR)/$(BIN)
 N ?= 2000
 MINOR ?= 1.37
-fuzz: $(VENV)/.ready ## N random problems and expressions, ours against upstream's (N=2000 MINOR=1.37)
+fuzz: $(VENV)/.ready ## N random problems, expressions and CDI folders, ours against upstream's (N=2000 MINOR=1.37)
 	ci/fuzz --kubernetes $(MINOR) -n $(N)
 	ci/fuzz-cel $(N) "" $(MINOR)
+	ci/fuzz-cdi $(N)
 
 gpu-check: $(VENV)/.ready ## The driver on real GPUs, with and without a cluster (Linux, root, an NVIDIA GPU)
 	ci/gpu/check

@@ -149,7 +149,7 @@ def check(options: argparse.Namespace, root: Path) -> list[str]:
     problems = [] if said is None else compare(core, said)
     claim = allocate(core)
     devices = core.prepare(claim)
-    edits = resolve(root / "cdi", [i for device in devices for i in device.cdi_device_ids])
+    edits = resolve([root / "cdi"], [i for device in devices for i in device.cdi_device_ids])
     nodes = [node.path for node in edits.device_nodes]
     print(f"prepared {', '.join(d.device_name for d in devices)}: {', '.join(nodes)}")
     if not simulated:

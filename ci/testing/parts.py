@@ -95,11 +95,17 @@ def _everything() -> Iterator[Part]:
     yield Part(
         "fuzz",
         "everything",
-        "random problems and expressions, ours against Kubernetes'",
-        (("ci/fuzz", "-n", "4000", "--seed", FUZZ_SEED), ("ci/fuzz-cel", "6000", FUZZ_SEED)),
-        seconds=120,
+        "random problems and expressions, ours against Kubernetes'; random CDI specs, ours against"
+        " the library of container runtimes",
+        (
+            ("ci/fuzz", "-n", "4000", "--seed", FUZZ_SEED),
+            ("ci/fuzz-cel", "6000", FUZZ_SEED),
+            ("ci/fuzz-cdi", "6000", FUZZ_SEED),
+        ),
+        seconds=180,
         paths=_paths(
-            "reference_allocator/* conformance/fuzz/* ci/fuzz* ci/upstream/* tests/oracle/*"
+            "reference_allocator/* conformance/fuzz/* ci/fuzz* ci/upstream/* tests/oracle/* "
+            "kube/cdi/* tests/kube/cdi/*"
         ),
         missing=_lacking("fuzz"),
     )

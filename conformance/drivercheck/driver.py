@@ -44,7 +44,8 @@ class DriverUnderCheck:
     Attributes:
         registry: where registration sockets appear (KUBELET_REGISTRAR_DIRECTORY_PATH).
         plugins: where plugins have their folders (KUBELET_PLUGINS_DIRECTORY_PATH).
-        cdi_folders: where CDI specs are; the first is the driver's CDI_ROOT.
+        cdi_root: where the driver writes CDI specs (CDI_ROOT).
+        cdi_folders: where CDI specs are, in a runtime's order: of two the later one decides.
         info: the driver's PluginInfo; None before it has registered.
     """
 
@@ -66,8 +67,8 @@ class DriverUnderCheck:
             next_starter: starts another version of it, in the same folders.
         """
         self.folder = folder
-        self.registry, self.plugins, *cdi = (folder / name for name in _FOLDERS)
-        self.cdi_folders = (*cdi, *cdi_folders)
+        self.registry, self.plugins, self.cdi_root, etc_cdi = (folder / name for name in _FOLDERS)
+        self.cdi_folders = (etc_cdi, self.cdi_root, *cdi_folders)
         self.log = folder / "driver.log"
         self.api = HttpApi(folder, policy)
         self.policy = policy
@@ -85,7 +86,7 @@ class DriverUnderCheck:
         return {
             "NODE_NAME": NODE,
             "KUBECONFIG": str(self.api.kubeconfig),
-            "CDI_ROOT": str(self.cdi_folders[0]),
+            "CDI_ROOT": str(self.cdi_root),
             "KUBELET_REGISTRAR_DIRECTORY_PATH": str(self.registry),
             "KUBELET_PLUGINS_DIRECTORY_PATH": str(self.plugins),
         }
@@ -182,7 +183,7 @@ class DriverUnderCheck:
         self.need_command()
         with suppress(ViolationError):
             self.stop(signal.SIGKILL)
-        for file in self.cdi_folders[0].iterdir():
+        for file in self.cdi_root.iterdir():
             if file.is_file():
                 file.unlink()
         boot_id = self.folder / "boot_id"

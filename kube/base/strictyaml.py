@@ -38,7 +38,7 @@ class BoundsError(yaml.MarkedYAMLError):
 class BoundedLoader(Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Composes libyaml's events, which is 5 times faster than PyYAML's own, and counts nodes."""
 
-    def __init__(self, text: str, most_nodes: int = MAX_NODES) -> None:
+    def __init__(self, text: str | bytes, most_nodes: int = MAX_NODES) -> None:
         super(Composer, self).__init__(text)
         Composer.__init__(self)
         self._most_nodes = most_nodes

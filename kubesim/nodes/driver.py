@@ -125,7 +125,7 @@ class NodeDriver(ABC):
         # Here, because it takes a fifth of the time in which a server without drivers starts.
         from kube.cdi.reading import resolve
 
-        return resolve(self._cdi_root, cdi_device_ids)
+        return resolve([self._cdi_root], cdi_device_ids)
 
     def specs(self) -> list[tuple[str, Obj]]:
         """Return name and content of the CDI specs on disk."""

@@ -55,7 +55,7 @@ def check(
     for record in records:
         if record.uid in owners:
             ids = [name for device in record.devices for name in device.cdi_device_ids]
-            resolve(options.cdi_root, ids)
+            resolve([options.cdi_root], ids)
     for folder in (options.state_dir, options.cdi_root, options.state_dir / HOST_DIRECTORY):
         assert not list(folder.glob(".*.tmp")), "a scratch file is left"
     if options.device_metadata:

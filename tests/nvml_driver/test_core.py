@@ -41,7 +41,7 @@ def test_a_prepared_device_reaches_the_container(tmp_path: Path) -> None:
     assert device.request_names == ("gpu",)
     assert (device.pool_name, device.device_name) == ("node-a", "gpu-2")
     assert device.cdi_device_ids == ("k8s.gpu.nvidia.com/claim=uid-1-gpu-2",)
-    edits = resolve(tmp_path / "cdi", device.cdi_device_ids)
+    edits = resolve([tmp_path / "cdi"], device.cdi_device_ids)
     gpu = driver.inventory.get("gpu-2")
     assert gpu is not None
     assert edits.env == {
@@ -80,7 +80,7 @@ def test_declared_device_nodes_say_that_they_are(tmp_path: Path) -> None:
     [device] = driver.prepare(make_claim(result("gpu-0")))
     spec = cdi.read_spec(tmp_path / "cdi" / spec_name("uid-1"))
     assert spec["annotations"]["dra-conformance.dev/device-nodes"] == "declared"
-    node = resolve(tmp_path / "cdi", device.cdi_device_ids).device_nodes[1]
+    node = resolve([tmp_path / "cdi"], device.cdi_device_ids).device_nodes[1]
     assert node == DeviceNode(path="/dev/nvidia0", type="c", major=MAJOR, minor=0, permissions="rw")
     assert not list((tmp_path / "state" / "dev").iterdir())
 
@@ -90,7 +90,7 @@ def test_declared_device_nodes_say_that_they_are(tmp_path: Path) -> None:
 def test_created_device_nodes_are_character_devices(tmp_path: Path) -> None:
     driver = make_core(tmp_path, device_nodes="create")
     [device] = driver.prepare(make_claim(result("gpu-3")))
-    nodes = resolve(tmp_path / "cdi", device.cdi_device_ids).device_nodes
+    nodes = resolve([tmp_path / "cdi"], device.cdi_device_ids).device_nodes
     for node, minor in zip(nodes, (0xFF, 3), strict=True):
         assert node.host_path == f"{tmp_path}/state{node.path}"
         found = Path(node.host_path).stat()
@@ -127,7 +127,7 @@ def test_admin_access_shares_a_device_with_its_user(tmp_path: Path, admin_first:
         driver.prepare(claim)
     assert set(driver.list_prepared()) == {"admin", "user"}
     ids = driver.list_prepared()["admin"][0].cdi_device_ids
-    assert resolve(tmp_path / "cdi", ids).env["DRA_ADMIN_ACCESS"] == "true"
+    assert resolve([tmp_path / "cdi"], ids).env["DRA_ADMIN_ACCESS"] == "true"
 
 
 def test_one_device_twice_in_an_admin_claim_gives_two_cdi_names(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_one_device_twice_in_an_admin_claim_gives_two_cdi_names(tmp_path: Path) 
     claim = make_claim(result("gpu-0", "use"), result("gpu-0", "watch", adminAccess=True))
     ids = [device.cdi_device_ids[0] for device in driver.prepare(claim)]
     assert len(set(ids)) == 2
-    resolve(tmp_path / "cdi", ids)
+    resolve([tmp_path / "cdi"], ids)
 
 
 def test_shares_of_one_device_have_names_of_their_own(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_claim_allocated_anew_gives_its_old_device_up(tmp_path: Path) -> None:
     assert device.device_name == "gpu-1"
     driver.prepare(make_claim(result("gpu-0"), uid="uid-2"))
     with pytest.raises(UnresolvableError, match="unresolvable"):
-        resolve(tmp_path / "cdi", ["k8s.gpu.nvidia.com/claim=uid-1-gpu-0"])
+        resolve([tmp_path / "cdi"], ["k8s.gpu.nvidia.com/claim=uid-1-gpu-0"])
 
 
 def test_a_failed_write_of_the_spec_is_rolled_back(

@@ -35,7 +35,7 @@ def test_the_probe_reads_the_devices_that_were_prepared(
     tmp_path: Path, described: DriverProfile, through: str
 ) -> None:
     devices = make_core(tmp_path).prepare(make_claim(result("gpu-1"), result("gpu-3", "b")))
-    edits = resolve(tmp_path / "cdi", [i for d in devices for i in d.cdi_device_ids])
+    edits = resolve([tmp_path / "cdi"], [i for d in devices for i in d.cdi_device_ids])
     env = dict(edits.env) if through != "device_nodes" else {}
     nodes = tuple(node.path for node in edits.device_nodes) if through != "env" else ()
     seen = described.spec.probe.read_devices(ContainerView(env, nodes), described.driver, {})
@@ -50,7 +50,7 @@ def test_a_configuration_shows_as_the_profile_says_and_only_if_it_was_given(
     driver = make_core(tmp_path)
     claim = make_claim(result("gpu-0", "with"), result("gpu-1", "without"), config=[given])
     for device in driver.prepare(claim):
-        env = resolve(tmp_path / "cdi", device.cdi_device_ids).env
+        env = resolve([tmp_path / "cdi"], device.cdi_device_ids).env
         shown = {
             pattern: value
             for pattern in expected

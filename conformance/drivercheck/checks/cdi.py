@@ -14,6 +14,7 @@ from conformance.drivercheck.violations import NotOfferedError, UnanswerableErro
 from kube.base.text import one_line
 from kube.cdi import reading as cdi
 from kube.cdi.spec import is_id
+from kube.cdi.versions import list_refusals
 
 section = Section("cdi")
 
@@ -78,18 +79,24 @@ def ids_are_qualified_names(bench: Bench) -> None:
 
 @section.required(f"{_IDS}; {_SPEC}")
 def ids_resolve(bench: Bench) -> None:
-    """When prepare has answered, each CDI id is defined by a spec in the CDI folders."""
+    """When prepare has answered, a runtime finds each CDI id in its folders."""
     claims = every_claim(bench, most=8)
     expect_resolved(bench, ids_of(bench.prepare(*claims)))
 
 
 @section.required(_SPEC)
-def specs_are_valid(bench: Bench) -> None:
-    """Every spec file of the CDI folders is valid, and no two define the same device."""
+def specs_are_valid(bench: Bench) -> str | None:
+    """Every spec file of the CDI folders is valid, and no two of a folder define one device."""
     ids_of(bench.prepare(*every_claim(bench, most=8)))
-    _, wrong = cdi.read_devices(bench.driver.cdi_folders)
-    if wrong:
+    found = cdi.read_folders(bench.driver.cdi_folders)
+    if wrong := found.list_messages():
         raise ViolationError(f"expected valid specs; found {one_line('; '.join(wrong), 400)}")
+    refusals = [
+        f"{file.name}: {refusal}"
+        for file, spec in found.specs.items()
+        for refusal in list_refusals(spec)
+    ]
+    return one_line("; ".join(refusals), 400) if refusals else None
 
 
 @section.recommended("container-device-interface/pkg/cdi/container-edits_unix.go, fillInfo; runc")
@@ -179,7 +186,7 @@ def no_scraps(bench: Bench) -> None:
     bench.unprepare(claim)
     scraps = [
         file.name
-        for file in bench.driver.cdi_folders[0].iterdir()
+        for file in bench.driver.cdi_root.iterdir()
         if file.suffix not in (".json", ".yaml") and not file.is_dir()
     ]
     if scraps:

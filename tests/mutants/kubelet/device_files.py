@@ -21,7 +21,7 @@ def given_with(**changed: Any) -> Mutation:
     ) -> ContainerEdits:
         found = original(ids)
         nodes = tuple(
-            node.model_copy(update=changed) if node.path[-1:].isdigit() else node
+            dataclasses.replace(node, **changed) if node.path[-1:].isdigit() else node
             for node in found.device_nodes
         )
         return dataclasses.replace(found, device_nodes=nodes)

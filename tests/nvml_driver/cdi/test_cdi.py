@@ -9,7 +9,7 @@ import pytest
 
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import CdiError
-from tests.kube.test_cdi_reading import spec
+from tests.kube.cdi.test_reading import spec
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def real(root: Path, found: DriverRoot, **more: Any) -> DriverCore:
 
 def spec_of(core: DriverCore) -> Any:
     [device] = core.prepare(make_claim(result("gpu-0")))
-    resolve(core.options.cdi_root, device.cdi_device_ids)
+    resolve([core.options.cdi_root], device.cdi_device_ids)
     [path] = core.options.cdi_root.glob("*.json")
     return cdi.read_spec(path)
 

@@ -35,7 +35,7 @@ def mounts(root: Path, ids: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for name in ids:
         for mount in defined[name].container_edits.mounts:
-            assert mount.options == ["ro", "bind"]
+            assert mount.options == ("ro", "bind")
             found[mount.container_path] = mount.host_path
     return found
 

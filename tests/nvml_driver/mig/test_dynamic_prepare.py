@@ -38,7 +38,7 @@ def test_a_mig_device_lives_as_long_as_its_claim(tmp_path: Path, library: NvmlLi
     claim = make_claim(result("gpu-0-mig-1g10gb-19-0"), result("gpu-0-mig-1g10gb-19-1", "two"))
     one, two = core.prepare(claim)
     assert existing(core) == ["1g.10gb@0", "1g.10gb@1"]
-    edits = resolve(tmp_path / "cdi", [*one.cdi_device_ids, *two.cdi_device_ids])
+    edits = resolve([tmp_path / "cdi"], [*one.cdi_device_ids, *two.cdi_device_ids])
     paths = [node.path for node in edits.device_nodes]
     assert paths[:2] == ["/dev/nvidiactl", "/dev/nvidia0"]
     assert len({path for path in paths if path.startswith("/dev/nvidia-caps/")}) == 4

@@ -35,7 +35,7 @@ def sharing(**fields: Any) -> dict[str, Any]:
 def test_time_slicing_shows_in_the_environment(tmp_path: Path) -> None:
     claim = make_claim(result("gpu-3"), config=[opaque(gpu_config("Default"))])
     [device] = make_core(tmp_path).prepare(claim)
-    env = resolve(tmp_path / "cdi", device.cdi_device_ids).env
+    env = resolve([tmp_path / "cdi"], device.cdi_device_ids).env
     assert env["GPU_DEVICE_3_SHARING_STRATEGY"] == "TimeSlicing"
     assert env["GPU_DEVICE_3_TIMESLICE_INTERVAL"] == "Default"
 

@@ -79,7 +79,7 @@ def test_a_reboot_empties_the_cdi_directory_and_prepare_brings_the_spec_back(
     reboot(tmp_path, "second")
     driver, _ = partitioned(tmp_path)
     assert driver.prepare(claim) == before
-    resolve(tmp_path / "cdi", before[0].cdi_device_ids)
+    resolve([tmp_path / "cdi"], before[0].cdi_device_ids)
     document = json.loads((tmp_path / "state" / "checkpoint.json").read_text())
     assert document["data"]["bootID"] == "second"
 
@@ -283,4 +283,4 @@ def test_a_spec_that_was_lost_while_its_gpu_was_away_comes_back_with_the_gpu(
     for path in (tmp_path / "cdi").iterdir():
         path.unlink()
     core.set_inventory(whole)
-    assert resolve(tmp_path / "cdi", device.cdi_device_ids).device_nodes
+    assert resolve([tmp_path / "cdi"], device.cdi_device_ids).device_nodes

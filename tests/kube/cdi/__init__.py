@@ -1,0 +1,1 @@
+"""How CDI specs are read, held against the library of container runtimes."""
