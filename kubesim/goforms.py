@@ -7,7 +7,7 @@ etcd comes back as null. The table is generated from the Go types (`ci/upstream/
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -28,9 +28,12 @@ def load_forms() -> Mapping[str, Mapping[str, str]]:
     ``pointer``: left out if it is nil; ``nullable``: null if it is nil; ``null``: null if it is
     empty; ``always``: always there.
     """
-    forms: Mapping[str, Mapping[str, str]] = json.loads(
+    forms: dict[str, dict[str, str]] = json.loads(
         files(__package__).joinpath(_TABLE).read_text(encoding="utf-8")
     )
+    for owner, fields in schema.types().items():
+        if "opaque" in fields:  # of the struct that is embedded in it
+            forms.setdefault(owner, {})["opaque"] = "pointer"
     return forms
 
 
@@ -81,7 +84,8 @@ def show_internal(shape: str, value: Obj) -> Obj:
         inner, item = schema.types()[shape][field], value.get(field)
         form = load_forms().get(shape, {}).get(field)
         if go_name == "ObjectMeta":
-            shown |= _encode_value(inner, item or {})
+            metadata = _encode_value(inner, item or {}, False)
+            shown |= {name: metadata[name] for name in list_metadata_fields() if name in metadata}
         elif item is not None:
             shown[go_name] = _show_value(inner, item)
         elif form in ("pointer", "nullable") or inner not in {**_ZEROS, **schema.types()}:
@@ -89,6 +93,14 @@ def show_internal(shape: str, value: Obj) -> Obj:
         else:
             shown[go_name] = _show_value(inner, zero_of(inner))
     return shown
+
+
+@cache
+def list_metadata_fields() -> Sequence[str]:
+    """Return the fields of ObjectMeta in the order of the Go struct, which is that of protobuf."""
+    text = files(__package__).joinpath("front", "numbers-1.37.json").read_text(encoding="utf-8")
+    numbers = json.loads(text)["meta/v1.ObjectMeta"]
+    return [numbers[number].removeprefix("*") for number in sorted(numbers, key=int)]
 
 
 def _show_value(shape: str, value: Any) -> Any:
@@ -144,36 +156,41 @@ def _drop_unset(shape: str, value: Any) -> Any:
     }
 
 
-def encode_object(obj: Obj) -> Obj:
-    """Return a copy of an object, in the version that it names, as an API server writes it."""
+def encode_object(obj: Obj, *, is_sent: bool = False) -> Obj:
+    """Return a copy of an object, in the version that it names, as an API server writes it.
+
+    ``is_sent``: it has not been stored, so that empty lists are told from none.
+    """
     root = schema.roots().get(f"{obj['apiVersion']}/{obj['kind']}")
-    encoded: Obj = obj if root is None else _encode_value(root, obj)
+    encoded: Obj = obj if root is None else _encode_value(root, obj, is_sent)
     return encoded
 
 
-def _encode_value(shape: str, value: Any) -> Any:
+def _encode_value(shape: str, value: Any, is_sent: bool) -> Any:
     fields = schema.types().get(shape)
     if fields is not None:
-        return _encode_struct(shape, fields, value)
+        return _encode_struct(shape, fields, value, is_sent)
     if shape.startswith(LIST):
         inner = shape[len(LIST) :]
-        return value if inner in _ZEROS else [_encode_value(inner, item) for item in value]
+        return value if inner in _ZEROS else [_encode_value(inner, item, is_sent) for item in value]
     if shape.startswith(MAP):
         inner = shape[len(MAP) :]
-        return {key: _encode_value(inner, item) for key, item in value.items()}
+        return {key: _encode_value(inner, item, is_sent) for key, item in value.items()}
     return value
 
 
-def _encode_struct(shape: str, fields: Mapping[str, str], value: Obj) -> Obj:
+def _encode_struct(shape: str, fields: Mapping[str, str], value: Obj, is_sent: bool) -> Obj:
     forms = load_forms().get(shape, {})
     encoded: Obj = {}
     for field, item in value.items():
         if field in fields and (item or (item is not None and not is_unset(shape, field, item))):
             is_scalar = not isinstance(item, (dict, list))
-            encoded[field] = item if is_scalar else _encode_value(fields[field], item)
+            encoded[field] = item if is_scalar else _encode_value(fields[field], item, is_sent)
     for field, form in forms.items():
         if field not in encoded and form != "pointer":
             inner = fields[field]
             is_null = form in ("null", "nullable")
-            encoded[field] = None if is_null else _encode_value(inner, zero_of(inner))
+            encoded[field] = None if is_null else _encode_value(inner, zero_of(inner), is_sent)
+            if is_sent and value.get(field) == []:
+                encoded[field] = []
     return encoded

@@ -133,6 +133,11 @@ class Store:
         self._dry = False
         self.revision = 0
 
+    @property
+    def prefix(self) -> str:
+        """What keys begin with in etcd, as errors have it: nothing in a dry run."""
+        return "" if self._dry else "/registry"
+
     def seconds_since(self, timestamp: str) -> int:
         """Return how many seconds ago a timestamp was."""
         return int(self._clock.now - self._clock.seconds_of(timestamp))

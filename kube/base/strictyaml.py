@@ -94,6 +94,29 @@ def load(text: str) -> Any:
     return _built(loader.get_single_data)
 
 
+def find_repeated_keys(text: str) -> list[tuple[int, str]]:
+    """Return line (from 1) and name of each key that its mapping has already.
+
+    Of the first document. Raises YAMLError.
+    """
+    repeated: list[tuple[int, str]] = []
+    loader = BoundedLoader(text)
+    waiting = [loader.get_node()] if loader.check_node() else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.SequenceNode):
+            waiting += reversed(node.value)
+        elif isinstance(node, yaml.MappingNode):
+            names = [key.value for key, _ in node.value]
+            repeated += (
+                (key.start_mark.line + 1, key.value)
+                for index, (key, _) in enumerate(node.value)
+                if isinstance(key, yaml.ScalarNode) and key.value in names[:index]
+            )
+            waiting += (value for _, value in reversed(node.value))
+    return repeated
+
+
 def load_all(text: str, most_nodes: int = MAX_NODES) -> Iterator[Any]:
     """Yield the values of the documents of a text. Raises YAMLError."""
     loader = BoundedLoader(text, most_nodes)

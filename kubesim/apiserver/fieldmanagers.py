@@ -1,216 +1,379 @@
-"""Server-side apply: which manager has applied which field, and who may change it.
+"""Managed fields: which manager has written which field, and who may apply what.
 
-As sigs.k8s.io/structured-merge-diff does it (merge/update.go), for the kinds of DRA, pods, and
-the metadata of all. A field is a manager's as long as it has the value that this manager applied,
-and of several if all applied the same; a write in another way takes it over. Lists are whole
-values but for those below (``+listType=map`` and ``set`` in the Go types).
+As k8s.io/apimachinery (pkg/util/managedfields) and structured-merge-diff (merge/update.go) do it:
+who creates or updates an object has the fields that it changed, who applies has the fields that it
+applied, and both stand in ``metadata.managedFields``. Controllers write past this, so what they
+changed is found, and given to one manager, when a client writes the object again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kube.errors import ApiError, Cause
 from kube.values import Obj, Request
-from kubesim.store import clone
+from kubesim.apiserver import conversion, decoding, fieldsets
+from kubesim.apiserver.fieldsets import Comparison, Key, Path
+from kubesim.clock import VirtualClock
+from kubesim.goforms import encode_object
+from kubesim.resources import DRA_GROUP, KINDS
+from reference_allocator.api import schema
+from reference_allocator.api.quoting import go_quote
 
-Key = tuple[tuple[str, Any], ...]
-"""Key fields of an element of a list, with their values; a member of a set has the name ''."""
-Path = tuple[str | Key, ...]
-Fields = dict[Path, Any]
+OwnFields = Callable[[Obj | None, Obj, Any], list[Obj]]
+"""From an object as it was (None: it is new), as it becomes, both in their stored version, and the
+``managedFields`` that came with the request, to those that it has now."""
 
-_LISTS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
-    ("metadata", "finalizers"): ("",),
-    ("metadata", "ownerReferences"): ("uid",),
-    ("status", "conditions"): ("type",),
-    ("status", "devices"): ("device", "driver", "pool", "shareID"),
-    ("status", "devices", "conditions"): ("type",),
-    ("status", "reservedFor"): ("uid",),
-}
-"""Lists whose elements have owners of their own -> their key fields, sorted."""
-
-_POD_LISTS: Final = {
-    "containers": ("name",),
-    "env": ("name",),
-    "initContainers": ("name",),
-    "resourceClaims": ("name",),
-    "volumeMounts": ("mountPath",),
-    "volumes": ("name",),
-}
-"""The same of a pod's spec, wherever that is, by the last part of the path."""
-
-_ATOMIC: Final = frozenset({("status", "devices", "data")})
 _SUITE: Final = "dra-conformance"  # Stands for all who are not named, the controllers too.
+_UNOWNED: Final = frozenset(
+    {("apiVersion",), ("kind",), ("metadata",)}
+    | {("metadata", name) for name in ("name", "namespace", "creationTimestamp", "selfLink", "uid")}
+    | {("metadata", name) for name in ("clusterName", "generation", "managedFields")}
+    | {("metadata", "resourceVersion")}
+)
+"""Fields that nobody has (``stripMetaManager``)."""
+
+_STATUS_RESETS: Final[Mapping[str, tuple[Path, ...]]] = {
+    "Deployment": (("metadata", "labels"),),
+    "Pod": (("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
+}
+"""Kind of another group than DRA's -> what its status leaves as it is, beside the spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manager:
     """Who has fields.
 
-    ``version``: in which an update was sent; empty of one who applies.
+    Attributes:
+        api_version: in which an update was sent; empty of one who applies.
+        subresource: through which it wrote, empty for the object itself.
     """
 
     name: str
-    version: str = ""
+    api_version: str
+    subresource: str
 
-    def describe(self, subresource: str) -> str:
+    def describe(self) -> str:
         """Return it as conflicts name it (``printManager``)."""
-        words = f'"{self.name}"' + (f' with subresource "{subresource}"' if subresource else "")
-        return f"{words} using {self.version}" if self.version else words
+        words = go_quote(self.name)
+        if self.subresource:
+            words += f" with subresource {go_quote(self.subresource)}"
+        return f"{words} using {self.api_version}" if self.api_version else words
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What a manager has, in the version in which it wrote that last. ``time``: RFC 3339."""
+
+    fields: Set[Path]
+    api_version: str
+    time: str
+
+
+Managers = dict[Manager, Owned]
 
 
 class FieldManagers:
-    """What each manager has, by object and subresource, with the value that it gave."""
+    """Keeps ``metadata.managedFields`` of all objects that clients write."""
 
-    def __init__(self) -> None:
-        self._fields: dict[tuple[str, str], dict[Manager, Fields]] = {}
-        self._created: dict[str, tuple[Manager, Obj]] = {}
-        """Uid -> who created an object, and how: most are never applied or changed by a client."""
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._known_objects: dict[str, Obj] = {}
 
-    def record_applied(self, request: Request, stored: Obj) -> None:
-        """Note what a manager has applied, with the values that came of it (defaults are added)."""
-        assert request.manager is not None
-        key = stored["metadata"]["uid"], request.subresource
-        live_fields = dict(_leaves(stored, ()))
-        fields = {
-            path: live_fields.get(path, value)
-            for path, value in _list_applied_fields(request).items()
-        }
-        self._fields_of(*key)[Manager(request.manager.name)] = fields
+    def remember(self, stored: Obj) -> None:
+        """Note an object whose managed fields are true of it; what comes later is of others."""
+        self._known_objects[stored["metadata"]["uid"]] = stored
 
-    def record_written(
-        self, writer: str, version: str, subresource: str, old: Obj | None, new: Obj
-    ) -> None:
-        """Note what who creates or updates an object has changed; ``old`` is None of a new one."""
-        uid, manager = new["metadata"]["uid"], Manager(writer, version)
-        if old is None:
-            self._created[uid] = manager, new
-            return
-        earlier_fields = dict(_leaves(old, ()))
-        fields = self._fields_of(uid, subresource).setdefault(manager, {})
-        for path, value in _leaves(new, ()):
-            if path not in earlier_fields or earlier_fields[path] != value:
-                fields[path] = value
+    def forget(self, uid: str) -> None:
+        """Note that an object is gone."""
+        self._known_objects.pop(uid, None)
 
-    def _fields_of(self, uid: str, subresource: str) -> dict[Manager, Fields]:
-        managers = self._fields.setdefault((uid, subresource), {})
-        if not subresource and uid in self._created:
-            creator, created = self._created.pop(uid)
-            managers[creator] = dict(_leaves(created, ()))
-        return managers
+    def own_updated(
+        self, writer: str, api_version: str, subresource: str, *, patched: bool = False
+    ) -> OwnFields:
+        """Return what gives a creation's or an update's fields to who wrote them.
+
+        ``patched``: by a patch.
+        """
+        manager = Manager(writer, api_version, subresource)
+
+        def own(old: Obj | None, new: Obj, sent: Any) -> list[Obj]:
+            managers = self._read_managers(old, api_version)
+            if sent is not None and not subresource and sent != _list_entries(old):
+                is_reset = sent in ([], [{}])  # they are to be forgotten
+                managers = {} if is_reset else _decode_entries(sent) or managers
+            if old is not None and not managers:
+                return []
+            return _encode_entries(self._update(managers, old, new, manager, patched=patched))
+
+        return own
+
+    def own_applied(self, request: Request) -> OwnFields:
+        """Return what gives the fields of a server-side apply to who applies."""
+
+        def own(old: Obj | None, new: Obj, sent: Any) -> list[Obj]:
+            if old is None:
+                manager = self._applier(request)
+                fields = _list_applied_fields(request)
+                owned = Owned(fields, request.ref.api_version, self._clock.format_timestamp())
+                return _encode_entries({manager: owned} if fields else {})
+            entries: list[Obj] = sent or []
+            if _without_entries(new) == _without_entries(old):
+                # What changes nothing but times is not stored.
+                times = {_identify(entry): entry.get("time") for entry in _list_entries(old)}
+                entries = [{**e, "time": times.get(_identify(e), e["time"])} for e in entries]
+            return entries
+
+        return own
 
     def change(self, request: Request) -> Callable[[Obj], Obj]:
-        """Return the change that a request makes of an object.
+        """Return the change that a server-side apply makes of an object, with its managed fields.
 
         The change raises:
             ApiError: 409, another manager has a field with another value.
         """
         return lambda live: self._merge_applied(live, request)
 
+    def _applier(self, request: Request) -> Manager:
+        assert request.manager is not None
+        return Manager(request.manager.name, "", request.subresource)
+
     def _merge_applied(self, live: Obj, request: Request) -> Obj:
         assert request.manager is not None
-        applied_fields, applier = _list_applied_fields(request), Manager(request.manager.name)
-        live_fields = dict(_leaves(live, ()))
-        managers = self._managers(live, request, live_fields)
-        earlier_fields = managers.get(applier, {})
-        paths_by_manager = {
-            other: {path for path, value in fields.items() if live_fields.get(path) == value}
-            for other, fields in managers.items()
-            if other != applier
-        }
-        changed = [
-            path for path, value in applied_fields.items() if live_fields.get(path, value) != value
-        ]
-        conflicts = [
-            (other, path)
-            for other, paths in paths_by_manager.items()
-            for path in changed
-            if path in paths
-        ]
+        version, applier = request.ref.api_version, self._applier(request)
+        root = schema.roots()[f"{version}/{request.ref.kind}"]
+        managers, encoded = self._read_managers(live, version), encode_object(live)
+        earlier = managers.get(applier)
+        now = self._clock.format_timestamp()
+        managers[applier] = Owned(_list_applied_fields(request), version, now)
+        new: Obj = fieldsets.merge(root, encoded, request.body)
+        if earlier is not None and earlier.fields:
+            new = _prune(new, managers, earlier, version)
+        comparisons = _compare_by_version(managers, encoded, new, applier)
+        conflicts: dict[Manager, Set[Path]] = {}
+        for other, owned in managers.items():
+            compared = comparisons[owned.api_version]
+            changed = owned.fields & (compared.modified | compared.added)
+            if other != applier and changed:
+                conflicts[other] = changed
         if conflicts and not request.manager.force:
-            raise _new_conflict(conflicts, request.subresource)
-        paths_of_others = set().union(*paths_by_manager.values())
-        new = clone(live)
-        for path, value in earlier_fields.items():
-            if (
-                path not in applied_fields
-                and path not in paths_of_others
-                and live_fields.get(path) == value
-            ):
-                _remove(new, path)
-        for path, value in applied_fields.items():
-            _set(new, path, value)
-        if "resourceVersion" in request.body["metadata"]:
-            new["metadata"]["resourceVersion"] = request.body["metadata"]["resourceVersion"]
+            raise _new_conflict(conflicts)
+        for other in [*managers]:
+            if other != applier:
+                _take_away(managers, other, comparisons[managers[other].api_version])
+        if not managers[applier].fields:
+            del managers[applier]
+        new.setdefault("metadata", {})["managedFields"] = _encode_entries(managers)
         return new
 
-    def _managers(self, live: Obj, request: Request, live_fields: Fields) -> dict[Manager, Fields]:
-        """Return what each manager has of an object: the suite what no other has as it is.
+    def _read_managers(self, live: Obj | None, api_version: str) -> Managers:
+        """Return what each manager has of an object, with what was changed past them."""
+        if live is None:
+            return {}
+        meta = live["metadata"]
+        managers = _decode_entries(_list_entries(live))
+        known = self._known_objects.get(meta["uid"])
+        if known is not None and known["metadata"]["resourceVersion"] == meta["resourceVersion"]:
+            return managers
+        stored = decoding.copy_decoded(schema.roots()[f"{live['apiVersion']}/{live['kind']}"], live)
+        conversion.to_storage(stored)
+        for subresource in ("", "status"):
+            suite = Manager(_SUITE, api_version, subresource)
+            managers = self._update(managers, known, stored, suite)
+        return managers
 
-        So that of its fields which others have applied since, as they were, the suite has still.
-        """
-        managers = self._fields_of(live["metadata"]["uid"], request.subresource)
-        suite = Manager(_SUITE, request.ref.api_version)
-        others = [fields for manager, fields in managers.items() if manager.name != _SUITE]
-        suite_fields = managers.get(suite, {})
-        managers[suite] = {
-            path: value
-            for path, value in live_fields.items()
-            if (path in suite_fields and suite_fields[path] == value)
-            or not any(path in fields and fields[path] == value for fields in others)
-        }
+    def _update(
+        self,
+        managers: Managers,
+        old: Obj | None,
+        new: Obj,
+        manager: Manager,
+        *,
+        patched: bool = False,
+    ) -> Managers:
+        """Return what each manager has after one has made a new object of an old one."""
+        managers, version = dict(managers), manager.api_version
+        if old is None:
+            old = {"apiVersion": new["apiVersion"], "kind": new["kind"], "metadata": {}}
+        before, after = _encode_as(old, version), _encode_as(new, version)
+        comparisons = _compare_by_version(managers, before, after, manager)
+        if patched and not manager.subresource and _has_policies(old) and _has_policies(new):
+            for compared in comparisons.values():
+                compared.modified.add(("spec", "devices"))
+        for other in [*managers]:
+            _take_away(managers, other, comparisons[managers[other].api_version])
+        compared = comparisons[version]
+        fields = (compared.modified | compared.added) - _UNOWNED
+        if fields:
+            earlier = managers.get(manager)
+            fields |= earlier.fields if earlier is not None else set()
+            managers[manager] = Owned(fields, version, self._clock.format_timestamp())
         return managers
 
 
-def _list_applied_fields(request: Request) -> Fields:
-    """Return what a request applies: of the status, or of all else (``GetResetFields``)."""
-    status = request.subresource == "status"
-    reset_fields = (
-        {"apiVersion", "kind", "metadata"} if status else {"apiVersion", "kind", "status"}
+def _list_entries(obj: Obj | None) -> list[Obj]:
+    return [] if obj is None else obj["metadata"].get("managedFields") or []
+
+
+def _without_entries(obj: Obj) -> Obj:
+    ignored = ("managedFields", "generation")
+    meta = {name: item for name, item in obj["metadata"].items() if name not in ignored}
+    return {**obj, "metadata": meta}
+
+
+def _identify(entry: Obj) -> tuple[Any, ...]:
+    return tuple(entry.get(name) for name in ("manager", "operation", "apiVersion", "subresource"))
+
+
+def _decode_entries(entries: Iterable[Obj]) -> Managers:
+    """Return what entries of ``managedFields`` say; nothing if one of them cannot be read."""
+    managers: Managers = {}
+    try:
+        for entry in entries:
+            version, operation = entry["apiVersion"], entry["operation"]
+            if operation not in ("Apply", "Update"):
+                return {}
+            manager = Manager(
+                entry.get("manager", ""),
+                version if operation == "Update" else "",
+                entry.get("subresource", ""),
+            )
+            fields = {*fieldsets.decode_fields(entry.get("fieldsV1") or {})}
+            managers[manager] = Owned(fields, version, entry.get("time") or "")
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+    return managers
+
+
+def _encode_entries(managers: Managers) -> list[Obj]:
+    """Return ``managedFields``, in its order (``sortEncodedManagedFields``)."""
+    entries = []
+    for manager, owned in managers.items():
+        entry: Obj = {
+            "manager": manager.name or "unknown",
+            "operation": "Update" if manager.api_version else "Apply",
+            "apiVersion": owned.api_version,
+            "time": owned.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fieldsets.encode_fields(owned.fields),
+        }
+        if manager.subresource:
+            entry["subresource"] = manager.subresource
+        if not owned.time:
+            del entry["time"]
+        entries.append(entry)
+    order = ("operation", "time", "manager", "apiVersion", "subresource")
+    return sorted(entries, key=lambda entry: [entry.get(name, "") for name in order])
+
+
+def _compare_by_version(
+    managers: Managers, old: Obj, new: Obj, manager: Manager
+) -> dict[str, Comparison]:
+    """Return version in which a manager wrote -> how objects, as they are written, differ in it.
+
+    Without what the subresource leaves as it is (``GetResetFields``).
+    """
+    comparisons = {}
+    for wanted in {old["apiVersion"], *(owned.api_version for owned in managers.values())}:
+        root = schema.roots().get(f"{wanted}/{new['kind']}")
+        if root is None:
+            comparisons[wanted] = Comparison()
+            continue
+        compared = fieldsets.compare(root, _as_sent(old, wanted), _as_sent(new, wanted))
+        comparisons[wanted] = Comparison(
+            *(
+                {path for path in paths if path and not _is_reset(new["kind"], manager, path)}
+                for paths in (compared.removed, compared.modified, compared.added)
+            )
+        )
+    return comparisons
+
+
+def _has_policies(obj: Obj) -> bool:
+    """Return whether devices of a slice have request policies.
+
+    To patch an object is to write it, and Go keeps the text of a quantity that it has written where
+    there is a pointer to it; with it no list of devices equals the one that there was.
+    """
+    capacities = (
+        capacity
+        for device in conversion.list_devices(obj)
+        for capacity in (device.get("capacity") or {}).values()
     )
-    body = {field: value for field, value in request.body.items() if field not in reset_fields}
-    fields = dict(_leaves(body, ()))
-    unowned = ("name", "namespace", "resourceVersion", "uid")
-    return {
-        path: v for path, v in fields.items() if path[:2] not in {("metadata", n) for n in unowned}
-    }
+    return any(capacity.get("requestPolicy") for capacity in capacities)
 
 
-def _names(path: Path) -> tuple[str, ...]:
-    return tuple(segment for segment in path if isinstance(segment, str))
+def _encode_as(obj: Obj, version: str) -> Obj:
+    if obj["apiVersion"] != version:
+        root = schema.roots()[f"{obj['apiVersion']}/{obj['kind']}"]
+        stored = decoding.copy_decoded(root, obj)
+        conversion.to_storage(stored)
+        obj = conversion.to_version(stored, version)
+    return encode_object(obj, is_sent=True)
 
 
-def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield every field that can have an owner of its own, with its value."""
-    names = _names(path)
-    keys = None
-    if isinstance(value, list):
-        keys = _LISTS.get(names) or (_POD_LISTS.get(names[-1]) if "spec" in names else None)
-    if keys is not None:
-        for item in value:
-            yield from _leaves(item, (*path, _key(item, keys)))
-    elif isinstance(value, dict) and value and names not in _ATOMIC:
-        for field, inner in value.items():
-            yield from _leaves(inner, (*path, field))
-    elif value != {}:
-        yield path, value
+def _is_reset(kind: str, manager: Manager, path: Path) -> bool:
+    if not manager.subresource:
+        return path[0] == "status"
+    if KINDS[kind].group == DRA_GROUP:
+        return path[0] in ("spec", "metadata")
+    return path[0] == "spec" or path[:2] in _STATUS_RESETS.get(kind, ())
 
 
-def _key(item: Any, keys: tuple[str, ...]) -> Key:
-    if keys == ("",):
-        return (("", item),)
-    return tuple((field, item[field]) for field in keys if field in item)
+def _take_away(managers: Managers, manager: Manager, compared: Comparison) -> None:
+    """Take from a manager what was changed; one that has nothing any more goes."""
+    owned = managers[manager]
+    fields = owned.fields - compared.modified - compared.added - compared.removed
+    managers[manager] = replace(owned, fields=fields)
+    if not fields:
+        del managers[manager]
 
 
-def _new_conflict(conflicts: list[tuple[Manager, Path]], subresource: str) -> ApiError:
+def _list_applied_fields(request: Request) -> set[Path]:
+    """Return what a request applies: of the status, or of all else."""
+    root = schema.roots()[f"{request.ref.api_version}/{request.ref.kind}"]
+    assert request.manager is not None
+    applier = Manager(request.manager.name, "", request.subresource)
+    fields = fieldsets.find_fields(root, request.body) - _UNOWNED
+    return {path for path in fields if not _is_reset(request.ref.kind, applier, path)}
+
+
+def _prune(new: Obj, managers: Managers, earlier: Owned, version: str) -> Obj:
+    """Take out of an object what its applier has applied no longer and nobody else has."""
+    kind = new["kind"]
+    merged = _as_sent(new, earlier.api_version)
+    root = schema.roots()[f"{earlier.api_version}/{kind}"]
+    last = fieldsets.add_named(root, earlier.fields)
+    pruned = fieldsets.remove(root, merged, last) or {}
+    owned_by_version: dict[str, set[Path]] = {earlier.api_version: set()}
+    for owned in managers.values():
+        owned_by_version.setdefault(owned.api_version, set()).update(owned.fields)
+    typed = {"kind": kind}
+    for wanted, fields in owned_by_version.items():
+        place = schema.roots().get(f"{wanted}/{kind}")
+        if place is None:
+            continue
+        merged = _as_sent(merged, wanted)
+        pruned = _as_sent({**typed, "apiVersion": merged["apiVersion"], **pruned}, wanted)
+        gone = fieldsets.add_named(place, fieldsets.find_fields(place, merged))
+        kept = fieldsets.add_named(place, fieldsets.find_fields(place, pruned))
+        pruned = fieldsets.remove(place, merged, gone - kept - fieldsets.add_named(place, fields))
+    merged, pruned = (_as_sent(obj, earlier.api_version) for obj in (merged, pruned))
+    gone = fieldsets.add_named(root, fieldsets.find_fields(root, merged))
+    kept = fieldsets.add_named(root, fieldsets.find_fields(root, pruned))
+    return _as_sent(fieldsets.remove(root, merged, (gone - kept) & last), version)
+
+
+def _as_sent(obj: Obj, version: str) -> Obj:
+    return obj if obj["apiVersion"] == version else _encode_as(obj, version)
+
+
+def _new_conflict(conflicts: Mapping[Manager, Set[Path]]) -> ApiError:
     """Return the 409 of ``NewConflictError`` of apimachinery's managedfields."""
-    places: dict[str, list[str]] = {}
-    for owner, path in conflicts:
-        places.setdefault(owner.describe(subresource), []).append(_format_path(path))
+    places = {owner.describe(): [*map(_format_path, paths)] for owner, paths in conflicts.items()}
     causes = [
         Cause(place, "FieldManagerConflict", f"conflict with {owner}")
         for owner, listed in places.items()
@@ -236,50 +399,3 @@ def _format_path(path: Path) -> str:
 
 def _format_key(key: Key) -> str:
     return ",".join(f"{field}={json.dumps(value)}" for field, value in key)
-
-
-def _find_holder(obj: Any, path: Path, *, make: bool) -> Any:
-    """Return what holds the last part of a path; None if it is not there and not to be made."""
-    for segment, next_segment in pairwise(path):
-        if isinstance(segment, str):
-            if segment not in obj:
-                if not make:
-                    return None
-                obj[segment] = {} if isinstance(next_segment, str) else []
-            obj = obj[segment]
-            continue
-        element = next((item for item in obj if set(segment) <= {*_scalars(item)}), None)
-        if element is None:
-            if not make:
-                return None
-            element = dict(segment)
-            obj.append(element)
-        obj = element
-    return obj
-
-
-def _scalars(item: Any) -> list[tuple[str, Any]]:
-    if not isinstance(item, dict):
-        return [("", item)]
-    return [(key, value) for key, value in item.items() if not isinstance(value, dict | list)]
-
-
-def _set(obj: Obj, path: Path, value: Any) -> None:
-    holder, last = _find_holder(obj, path, make=True), path[-1]
-    if isinstance(last, str):
-        holder[last] = clone(value)
-    elif value not in holder:
-        holder.append(value)
-
-
-def _remove(obj: Obj, path: Path) -> None:
-    """Take a field away; with a key field of an element, which nobody else has, the element."""
-    *parents, last = path
-    element = parents[-1] if parents and not isinstance(parents[-1], str) else ()
-    if last in dict(element):
-        path, last = path[:-1], path[-2]
-    holder = _find_holder(obj, path, make=False)
-    if isinstance(last, str) and holder is not None:
-        holder.pop(last, None)
-    elif holder is not None:
-        holder[:] = [item for item in holder if not set(last) <= {*_scalars(item)}]

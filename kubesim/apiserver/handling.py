@@ -10,11 +10,11 @@ from kube.errors import ApiError
 from kube.values import Obj, Ref, Request, User
 from kubesim.apiserver import conversion, patches
 from kubesim.apiserver.authorization import Attributes, Authorizer
-from kubesim.apiserver.fieldmanagers import FieldManagers
+from kubesim.apiserver.fieldmanagers import FieldManagers, OwnFields
 from kubesim.apiserver.server import ApiServer, StatusCheck
 from kubesim.cluster import Cluster, set_condition
 from kubesim.resources import KINDS, kind_of, resolve_kind
-from kubesim.store import name_of, namespace_of, not_found
+from kubesim.store import name_of, namespace_of, not_found, uid_of
 
 _ANSWERED_BY_STATUS: Final = frozenset(
     {
@@ -43,7 +43,13 @@ class Handler:
         self._cluster = cluster
         self._api = api
         self.authorizer = Authorizer(cluster)
-        self.fields = FieldManagers()
+        self.fields = FieldManagers(cluster.clock)
+        for kind in KINDS:
+            cluster.store.listen(kind, self._hear)
+
+    def _hear(self, change: str, obj: Obj) -> None:
+        if change == "DELETED":
+            self.fields.forget(uid_of(obj))
 
     def create(self, obj: Obj, namespace: str, user: User | None, writer: str = "") -> Obj:
         """Create an object, in the name of an account if one is given.
@@ -51,13 +57,21 @@ class Handler:
         ``writer``: the field manager, empty for the suite. Raises ApiError: refused.
         """
         if user is not None:
-            kind = kind_of(obj, self._cluster.served_kinds)
-            target_namespace = obj["metadata"].get("namespace", namespace)
-            self.authorizer.check(user, Attributes("create", kind, "", target_namespace))
-        created = self._api.create(obj, namespace)
-        if writer and "resourceVersion" in created["metadata"]:  # else it was a dry run
-            self.fields.record_written(writer, obj["apiVersion"], "", None, created)
-        return created
+            self._authorize_creation(obj, namespace, user)
+        own = self.fields.own_updated(writer, obj["apiVersion"], "") if writer else None
+        return self._remember(self._api.create(obj, namespace, own), own)
+
+    def _authorize_creation(self, obj: Obj, namespace: str, user: User) -> None:
+        kind = kind_of(obj, self._cluster.served_kinds)
+        target_namespace = obj["metadata"].get("namespace", namespace)
+        self.authorizer.check(user, Attributes("create", kind, "", target_namespace))
+
+    def _remember(self, written: Obj, own: OwnFields | None) -> Obj:
+        """Note that what is stored has true managed fields; returns the same object."""
+        stored = self._cluster.store.by_uid(uid_of(written))
+        if own is not None and stored is not None:
+            self.fields.remember(stored)
+        return written
 
     def handle(
         self,
@@ -69,7 +83,7 @@ class Handler:
         """Carry out a request; returns the object that was changed, None where it was deleted.
 
         Args:
-            decode: from what a patch made of an object to the object that it is.
+            decode: from what a patch or an apply made of an object to the object that it is.
             writer: the field manager of an update or a patch, empty for the suite.
 
         Raises ApiError: refused.
@@ -123,15 +137,16 @@ class Handler:
             status_check = self.authorizer.of_status(request.user, attributes)
         match request.verb, request.subresource:
             case "patch", _ if request.manager is not None:
-                return self._apply(request, namespace, status_check)
+                return self._apply(request, namespace, status_check, decode)
             case "patch" | "update" as verb, subresource:
                 change = patches.make_change(verb, body, decode)
-                live = api.get(ref, namespace)
-                changed = api.change(ref, change, subresource, namespace, status_check, verb)
-                if writer and not request.dry_run:
-                    version = ref.api_version
-                    self.fields.record_written(writer, version, subresource, live, changed)
-                return changed
+                version = ref.api_version
+                own = None
+                if writer:
+                    is_patch = verb == "patch"
+                    own = self.fields.own_updated(writer, version, subresource, patched=is_patch)
+                changed = api.change(ref, change, subresource, namespace, status_check, verb, own)
+                return changed if request.dry_run else self._remember(changed, own)
             case "delete", "":
                 if api.get(ref, namespace) is not None:
                     self.delete(ref, body or {}, namespace)
@@ -150,21 +165,32 @@ class Handler:
                 raise ApiError(405, "MethodNotAllowed", text)
         return None
 
-    def _apply(self, request: Request, namespace: str, check: StatusCheck | None) -> Obj:
+    def _apply(
+        self,
+        request: Request,
+        namespace: str,
+        check: StatusCheck | None,
+        decode: Callable[[Obj], Obj] | None,
+    ) -> Obj:
         """Apply on the server's side: create what is not there (and not a subresource of it).
 
         To create one must be allowed to, too (``withAuthorization`` of the API server's handlers).
         """
         assert request.manager is not None
         ref, subresource = request.ref, request.subresource
+        own = self.fields.own_applied(request)
         if self._api.get(ref, namespace) is None and not subresource:
-            stored = self.create(request.body, namespace, request.user)
+            if request.user is not None:
+                self._authorize_creation(request.body, namespace, request.user)
+            stored = self._api.create(request.body, namespace, own)
         else:
-            change = self.fields.change(request)
-            stored = self._api.change(ref, change, subresource, namespace, check)
-        if not request.dry_run:
-            self.fields.record_applied(request, stored)
-        return stored
+            apply = self.fields.change(request)
+
+            def change(live: Obj) -> Obj:
+                return apply(live) if decode is None else decode(apply(live))
+
+            stored = self._api.change(ref, change, subresource, namespace, check, own=own)
+        return stored if request.dry_run else self._remember(stored, own)
 
     def check_preconditions(self, obj: Obj, preconditions: Obj) -> None:
         """Refuse to delete another object than is meant (``BeforeDelete`` of the registry).

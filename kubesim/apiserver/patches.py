@@ -37,9 +37,12 @@ _ORDER, _DELETE, _RETAIN = "$setElementOrder/", "$deleteFromPrimitiveList/", "$r
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """Merge as RFC 7386 says: null deletes, objects merge, everything else replaces."""
+    """Merge as RFC 7386 says: null deletes, objects merge, everything else replaces.
+
+    What is new loses its nulls, also within lists (evanphx/json-patch).
+    """
     if not isinstance(patch, dict):
-        return clone(patch)
+        return clone(patch) if isinstance(target, dict) else _without_nulls(patch)
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
@@ -47,6 +50,14 @@ def merge(target: Any, patch: Any) -> Any:
         else:
             result[key] = merge(result.get(key), value)
     return result
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if type(value) is dict:  # data of drivers that knows its text stays as it is
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return value
 
 
 def as_merge_patch(live: Obj, patch: Obj) -> Obj:
@@ -69,7 +80,8 @@ def as_merge_patch(live: Obj, patch: Obj) -> Obj:
         elif field.startswith("$"):
             continue
         elif isinstance(value, list) and field in _SETS:
-            result[field] = list(dict.fromkeys([*(live_value or ()), *value]))
+            items = [*(live_value or ()), *value]
+            result[field] = [*dict.fromkeys(items)] if live_value else items
         elif isinstance(value, list) and field in _MERGE_KEYS:
             result[field] = _merge_list(live_value or [], value, _MERGE_KEYS[field])
         elif isinstance(value, dict):
@@ -129,7 +141,11 @@ def _apply_json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
 def _apply_operation(obj: Any, operation: Obj) -> None:
     kind, value = operation["op"], operation.get("value")
     if kind in ("copy", "move"):
-        value = clone(_resolve_pointer(obj, _split_pointer(operation["from"])))
+        *parents, last = _split_pointer(operation["from"])
+        holder = _resolve_pointer(obj, parents)
+        # What is not there is copied as null (evanphx/json-patch).
+        is_null = isinstance(holder, dict) and last not in holder and kind == "copy"
+        value = None if is_null else clone(_resolve_pointer(holder, [last]))
         if kind == "move":
             _apply_operation(obj, {"op": "remove", "path": operation["from"]})
         kind = "add"

@@ -23,6 +23,7 @@ from kubesim.apiserver import (
     tables,
 )
 from kubesim.apiserver.admission import Quotas, set_priority
+from kubesim.apiserver.fieldmanagers import OwnFields
 from kubesim.apiserver.watches import Tell, Watch, matches_fields
 from kubesim.cluster import Cluster
 from kubesim.goforms import encode_object, load_go_names
@@ -30,6 +31,9 @@ from kubesim.resources import DRA_GROUP, Kind, kind_of, resolve_kind
 from kubesim.store import clone, namespace_of, new_refusal, not_found
 from kubesim.validation import declared
 from kubesim.validation.errors import FieldError, invalid, invalid_status, new_invalid
+
+_SEEN_WITH_EMPTY_LISTS = frozenset({"ResourceClaimTemplate", "ResourceSlice"})
+"""Kinds of which validation tells, or says, whether an empty list is there."""
 
 DECLARED_SINCE = "1.37"
 """The minor whose rules are declared as ``kubesim.validation.declared`` has them."""
@@ -54,10 +58,13 @@ class ApiServer:
         self._expressions = validation.Expressions(cluster.minor, cluster.gates)
         self.quotas = Quotas(cluster)
 
-    def create(self, obj: Obj, default_namespace: str) -> Obj:
+    def create(self, obj: Obj, default_namespace: str, own: OwnFields | None = None) -> Obj:
         """Store a new object.
 
-        ``obj``: as the client sends it; not changed.
+        Args:
+            obj: as the client sends it; not changed.
+            own: gives its ``managedFields``; None for none.
+
         Raises ApiError: refused (400, 403, 404, 409 or 422).
         """
         kind = kind_of(obj, self._cluster.served_kinds)
@@ -65,6 +72,8 @@ class ApiServer:
         new = new_objects.complete_new(kind, decoded, default_namespace, self._cluster.clock)
         if kind.name == "Pod":
             set_priority(self._store, new)
+        if own is not None and (entries := own(None, new, None)):
+            new["metadata"]["managedFields"] = entries
         disabled_fields.drop_disabled_fields(self._cluster.gates, new)
         try:
             self.admit(kind, new)
@@ -172,6 +181,7 @@ class ApiServer:
         default_namespace: str,
         authorize: StatusCheck | None = None,
         verb: str = "patch",
+        own: OwnFields | None = None,
     ) -> Obj:
         """Change an object in the version that the reference names, or its status.
 
@@ -180,6 +190,7 @@ class ApiServer:
             subresource: ``status``, or none, which leaves the status as it is.
             authorize: what the requester may not change of a status.
             verb: ``update`` if the change puts a whole object there.
+            own: gives the object's ``managedFields``; None to leave them as they are.
 
         Raises ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """
@@ -192,11 +203,13 @@ class ApiServer:
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
         new = decoding.decode_object(kind, merged)
         conversion.to_storage(new)
-        is_slice = kind.name == "ResourceSlice"  # validation looks for lists that are there
-        if not is_slice:  # to it and to ``old``, which is stored, one without elements is none
+        tells_empty_lists = kind.name in _SEEN_WITH_EMPTY_LISTS
+        if not tells_empty_lists:  # to it and to ``old``, which is stored, it is none
             new = goforms.drop_unset(new)
         forbidden: list[FieldError] = []
+        sent_entries = (merged.get("metadata") or {}).get("managedFields")
         if subresource == "status":
+            entries = own and own(old, new, sent_entries)
             new = {**clone(old), "status": new.get("status") or {}}
             if kind.name == "ResourceClaim":
                 defaulting.drop_deallocated(new, old)
@@ -214,8 +227,16 @@ class ApiServer:
             if "status" in old:
                 new["status"] = clone(old["status"])
             defaulting.apply_to_change(new, old, self._cluster.clock)
+            entries = own and own(old, new, sent_entries)
+            is_slice = kind.name == "ResourceSlice"
+            is_changed = is_slice and goforms.drop_unset(new)["spec"] != old["spec"]
             disabled_fields.drop_disabled_fields(self._cluster.gates, new, old)
+            if is_changed and goforms.drop_unset(new)["spec"] == old["spec"]:
+                # Its strategy counts a change before it drops what is disabled.
+                new["metadata"]["generation"] += 1
             disabled_fields.admit_slice(self._cluster.gates, self._store, new)
+        if entries is not None:
+            new["metadata"]["managedFields"] = entries
         try:
             self.validate_change(kind, new, old, status=subresource == "status")
         except ApiError as error:
@@ -225,7 +246,7 @@ class ApiServer:
         if forbidden:
             refusal = invalid_status(kind, ref.name, forbidden)
             raise self._arrange(kind, ref.api_version, new, refusal)
-        stored = self._store.replace(goforms.drop_unset(new) if is_slice else new)
+        stored = self._store.replace(goforms.drop_unset(new) if tells_empty_lists else new)
         return conversion.to_version(stored, ref.api_version)
 
     def _check_precondition(self, ref: Ref, new: Obj, old: Obj, verb: str) -> None:
@@ -239,8 +260,9 @@ class ApiServer:
         if verb == "update" and sent.get("uid", meta["uid"]) != meta["uid"]:
             place = f"{meta['namespace']}/{name}" if "namespace" in meta else name
             why = (
-                f"StorageError: invalid object, Code: 4, Key: /registry/{kind.plural}/{place}, "
-                "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition:"
+                f"StorageError: invalid object, Code: 4, Key: {self._store.prefix}/{kind.plural}/"
+                f"{place}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                "precondition:"
                 f" {sent['uid']}, UID in object meta: {meta['uid']}"
             )
         version = sent.get("resourceVersion", "")

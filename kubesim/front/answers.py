@@ -36,6 +36,10 @@ _JSON_RANGES: Final = ("application/json", "application/*", "*/*")
 _TARGETS: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
+class NoRouteError(ApiError):
+    """Refusal of a media type before the request has come to its handler: without warnings."""
+
+
 class Warnings:
     """The values of an answer's ``Warning`` headers (apiserver's pkg/warning)."""
 
@@ -147,7 +151,7 @@ def negotiate(accept: str, *, watchable: bool = False) -> Form:
         raise ApiError(406, "NotAcceptable", text)
     listed = ", ".join((*_TYPES, *(_WATCH_TYPES if watchable else ())))
     text = f"406: Not Acceptable\n\nAvailable representations: {listed}"
-    raise ApiError(406, "NotAcceptable", text, details={})
+    raise NoRouteError(406, "NotAcceptable", text, details={})
 
 
 def _parse_clause(clause: str) -> tuple[str, Mapping[str, str]]:

@@ -108,6 +108,8 @@ class Application:
         try:
             response = await self._answer_request(request, warnings)
         except ApiError as error:
+            if isinstance(error, answers.NoRouteError):
+                warnings.texts.clear()
             self.refused(request.method, request.url.path, error)
             response = answers.refuse(request.url.path, error, self.backend.kinds)
         except ClientDisconnect:
@@ -255,15 +257,23 @@ class Application:
             existed = self.backend.api.get(call.ref, call.namespace) is not None
             body = bodies.check_applied(call, patch)
             manager = FieldManager(options.manager, options.force)
+            if not existed:
+                bodies.check_names(call, body)
             request = self._build_request(call, "patch", body, options, manager)
-            return self._write(call, request, sent, options), 200 if existed else 201
+
+            def check(merged: Obj) -> Obj:
+                bodies.check_names(call, merged)
+                return merged
+
+            return self._write(call, request, sent, options, check), 200 if existed else 201
         live = self.backend.api.get(call.ref, call.namespace)
-        if live is not None and media_type == bodies.STRATEGIC:
+        strategic = patch if media_type == bodies.STRATEGIC else None
+        if live is not None and strategic is not None:
             patch = patches.as_merge_patch(live, patch)
         request = self._build_request(call, "patch", patch, options)
 
         def decode(patched: Obj) -> Obj:
-            return bodies.decode_patched_object(call, patched, options, warn)
+            return bodies.decode_patched_object(call, patched, options, warn, strategic)
 
         return self._write(call, request, sent, options, decode), 200
 

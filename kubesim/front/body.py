@@ -21,10 +21,13 @@ from kubesim.apiserver.decoding import (
     decode_object,
     list_strict_errors,
 )
+from kubesim.apiserver.unstructured import convert_numbers, find_unconvertible
 from kubesim.front import protobuf
 from kubesim.front.call import Call
 from kubesim.front.options import WriteOptions
+from kubesim.front.syntax import explain_json, explain_yaml
 from kubesim.rawjson import keep_texts
+from kubesim.resources import KINDS
 from kubesim.validation.errors import invalid, new_invalid
 from reference_allocator.api import schema
 from reference_allocator.api.quantity import WrittenNumber
@@ -88,28 +91,24 @@ def decode_body(media_type: str, data: bytes) -> Any:
     try:
         if media_type == protobuf.CONTENT_TYPE:
             return protobuf.decode_protobuf(data)
-        return strictyaml.load(data.decode()) if media_type.endswith("yaml") else decode_json(data)
+        return _load_first(data) if media_type.endswith("yaml") else decode_json(data)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise UnreadableBodyError(_explain_broken_body(data, error)) from None
+        if media_type == "application/yaml":
+            raise UnreadableBodyError(explain_yaml(error)) from None
+        why = f"json parse error: {explain_json(data) or error}"
+        raise UnreadableBodyError(f"couldn't get version/kind; {why}") from None
+
+
+def _load_first(data: bytes) -> Any:
+    """Return the first document of a YAML text, which is all that go-yaml reads."""
+    return next(strictyaml.load_all(data.decode()), None)
 
 
 class UnreadableBodyError(ApiError):
     """400: not even the kind of a body can be read."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(400, "BadRequest", f"couldn't get version/kind; json parse error: {why}")
-
-
-def _explain_broken_body(data: bytes, error: Exception) -> str:
-    """Return what Go's decoder says where a text ends too early, else what ours says."""
-    is_cut = isinstance(error, json.JSONDecodeError) and not error.doc[error.pos :].strip()
-    if is_cut or not data.strip():
-        return "unexpected end of JSON input"
-    if isinstance(error, json.JSONDecodeError):
-        character = error.doc[error.pos]
-        if error.msg == "Extra data":
-            return f"invalid character '{character}' after top-level value"
-    return str(error)
+        super().__init__(400, "BadRequest", why)
 
 
 def _summarize(data: bytes) -> str:
@@ -186,13 +185,17 @@ def decode_sent_object(
                 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
                 'Kind string "json:\\"kind,omitempty\\"" }'
             )
-            why = f"json: cannot unmarshal {type_name} into Go value of type {go_type}"
+            why = (
+                "couldn't get version/kind; json parse error: json: cannot unmarshal "
+                f"{type_name} into Go value of type {go_type}"
+            )
             raise UnreadableBodyError(why)
     except UnreadableBodyError as error:
         text = f"the object provided is unrecognized (must be of type {kind.name}): {error}"
         raise ApiError(400, "BadRequest", f"{text} ({_summarize(sent.data)})") from None
     sent_version = body.get("apiVersion") or expected_version
     sent_kind = body.get("kind") or kind.name
+    typed = _copy_with(body, apiVersion=sent_version, kind=sent_kind)
     if sent_kind != kind.name or sent_version not in kind.api_versions:
         why = (
             f'no kind "{sent_kind}" is registered for version "{sent_version}" in scheme '
@@ -202,8 +205,17 @@ def decode_sent_object(
             go_type = f"{sent_version.rpartition('/')[2]}.{sent_kind}"
             internal = f"{(kind.group or 'core').partition('.')[0]}.{kind.name}"
             why = f"converting ({go_type}) to ({internal}): unknown conversion"
+        if f"{sent_version}/{sent_kind}" in schema.roots():  # it is read as what it says it is
+            try:
+                decode_object(KINDS[sent_kind], typed, lambda _: None)
+            except DecodingError as error:
+                why = error.why
         raise DecodingError(kind, sent_version, why, sent_kind)
-    typed = _copy_with(body, apiVersion=sent_version, kind=kind.name)
+    if options.field_validation == "Warn" and "yaml" in sent.content_type:
+        repeated = strictyaml.find_repeated_keys(sent.data.decode())
+        if repeated:
+            lines = [f'line {line}: key "{key}" already set in map' for line, key in repeated]
+            warn("\n  ".join(lines))
     obj = apply_field_validation(call, typed, options, warn)
     if sent_version != expected_version:
         text = (
@@ -211,8 +223,32 @@ def decode_sent_object(
             f" ({expected_version})"
         )
         raise ApiError(400, "BadRequest", text)
+    drop_repeated_owners(obj, warn)
     check_names(call, obj)
     return obj
+
+
+def drop_repeated_owners(obj: Obj, warn: Warn, when: str = "") -> None:
+    """Leave one of equal owner references, in place (``dedupOwnerReferences``).
+
+    ``when``: what the warning says of the time.
+    """
+    owners = (obj.get("metadata") or {}).get("ownerReferences") or []
+    repeated = [owner for index, owner in enumerate(owners) if owner in owners[:index]]
+    if repeated:
+        uids = ", ".join(owner.get("uid", "") for owner in repeated)
+        text = (
+            f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner "
+            "references in 1.20+, and may reject such requests as early as 1.24; please fix your "
+            f"requests; duplicate UID(s) observed: {uids}"
+        )
+        warn(text)
+        obj["metadata"]["ownerReferences"] = [
+            owner for index, owner in enumerate(owners) if owner not in owners[:index]
+        ]
+
+
+_AFTER_ADMISSION: Final = " after mutating admission happens"
 
 
 def _copy_with(body: Obj, **fields: str) -> Obj:
@@ -230,12 +266,12 @@ def check_names(call: Call, obj: Obj) -> None:
     meta = obj.setdefault("metadata", {})
     if not call.kind.namespaced:
         meta.pop("namespace", None)
-    elif meta.get("namespace", call.namespace) != call.namespace:
+    elif (meta.get("namespace") or call.namespace) != call.namespace:
         text = (
             "the namespace of the provided object does not match the namespace sent on the request"
         )
         raise ApiError(400, "BadRequest", text)
-    if call.name and "name" not in meta:
+    if call.name and not meta.get("name"):
         text = (
             f"the name of the object ({call.name} based on URL) was undeterminable: "
             "name must be provided"
@@ -256,9 +292,9 @@ def decode_patch(media_type: str, data: bytes, options: WriteOptions, warn: Warn
     """
     if media_type == APPLY:
         try:
-            patch = strictyaml.load(data.decode())
+            patch = _load_first(data)
         except (ValueError, RecursionError, yaml.YAMLError) as error:
-            text = f"error encoding patch: yaml: {error}"
+            text = f"error encoding patch: {explain_yaml(error)}"
             raise ApiError(400, "BadRequest", text) from None
     else:
         try:
@@ -297,8 +333,12 @@ def _list_patch_errors(patch: Any) -> Iterator[str]:
         yield from list_strict_errors("map[string]any", patch, "")
 
 
-def decode_patched_object(call: Call, patched: Obj, options: WriteOptions, warn: Warn) -> Obj:
+def decode_patched_object(
+    call: Call, patched: Obj, options: WriteOptions, warn: Warn, strategic: Obj | None = None
+) -> Obj:
     """Return what a patch made of an object, if it still is one.
+
+    ``strategic``: the patch, if it is a strategic merge patch, whose result is converted.
 
     Raises ApiError: 422, it cannot be decoded; 400, it has another name or namespace.
     """
@@ -310,16 +350,23 @@ def decode_patched_object(call: Call, patched: Obj, options: WriteOptions, warn:
             '"pkg/runtime/scheme.go:111"'
         )
         raise new_invalid("", "", "", [invalid("patch", text, why)])
+    root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
+    if strategic is not None:
+        if why := find_unconvertible(root, patched):
+            shown = _show_go(strategic, quotes=False)
+            raise new_invalid("", "", "", [invalid("patch", shown, why)])
+        patched = convert_numbers(patched)
     try:
         obj = apply_field_validation(call, patched, options, warn)
     except DecodingError as error:
         raise new_invalid("", "", "", [invalid("patch", text, error.why)]) from None
     check_names(call, obj)
+    drop_repeated_owners(obj, warn, _AFTER_ADMISSION)
     return obj
 
 
 def check_applied(call: Call, body: Obj) -> Obj:
-    """Return what is to be applied, complete with its name.
+    """Return what is to be applied, with its metadata; nulls in it are kept.
 
     Raises ApiError: 400, of another kind or with ``managedFields``; 500, with a field that its kind
     does not have.
@@ -340,19 +387,21 @@ def check_applied(call: Call, body: Obj) -> Obj:
         lines = "\n  ".join(["errors:", *errors])
         listed = errors[0] if len(errors) == 1 else lines
         raise ApiError(500, "", f"failed to create typed patch object {place}: {listed}")
+    why = find_unconvertible(root, body)
     try:
-        obj = decode_object(call.kind, body)
+        body = convert_numbers(body)
+        decode_object(call.kind, body)
     except DecodingError as error:
+        why = why or error.why
+    if why:
         text = (
             f"failed to convert new object {place} to proper version: unable to convert "
-            f"unstructured object to {version}, Kind={kind}: {error.why}"
+            f"unstructured object to {version}, Kind={kind}: {why}"
         )
-        raise ApiError(500, "", text) from None
-    sent_name = named.get("name", call.name)
-    if sent_name is not None:
-        obj.setdefault("metadata", {}).setdefault("name", call.name)
-    check_names(call, obj)
-    return obj
+        raise ApiError(500, "", text)
+    if not isinstance(meta, dict):
+        body = {**body, "metadata": {}}
+    return body
 
 
 def _list_typed_errors(shape: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -378,9 +427,12 @@ def _list_typed_errors(shape: str, value: Any, path: str) -> Iterator[tuple[str,
             yield from _list_typed_errors(shape[len(schema.LIST) :], item, f"{path}[{index}]")
     elif (expected := _SCALARS.get(shape)) is not None and not _fits_scalar(shape, value):
         shown = f"&value.valueUnstructured{{Value:{_show_go(value, quotes=True)}}}"
+        if expected.startswith("numeric"):
+            shown = _GO_TYPES.get(type(value), "string")
         yield path, f"expected {expected}, got {shown}"
 
 
+_GO_TYPES: Final = {bool: "bool", list: "[]interface {}", dict: "map[string]interface {}"}
 _SCALARS: Final = {
     "string": "string",
     "time": "string",
@@ -407,15 +459,18 @@ def _show_go(value: Any, *, quotes: bool) -> str:
             return str(value).lower()
         case str():
             return go_quote(value) if quotes else value
+        case None:
+            return "<nil>"
         case list():
             if quotes:
                 return "[]interface {}{" + ", ".join(_show_go(v, quotes=True) for v in value) + "}"
             return f"[{' '.join(_show_go(item, quotes=False) for item in value)}]"
         case dict():
+            items = sorted(value.items())
             if quotes:
-                pairs = (f"{go_quote(k)}:{_show_go(v, quotes=True)}" for k, v in value.items())
+                pairs = (f"{go_quote(k)}:{_show_go(v, quotes=True)}" for k, v in items)
                 return "map[string]interface {}{" + ", ".join(pairs) + "}"
-            pairs = (f"{key}:{_show_go(item, quotes=False)}" for key, item in value.items())
+            pairs = (f"{key}:{_show_go(item, quotes=False)}" for key, item in items)
             return f"map[{' '.join(pairs)}]"
     return str(value)
 

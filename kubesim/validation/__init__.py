@@ -65,7 +65,7 @@ _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors
     "ResourceSlice": lambda new, old, expressions: (
         since_1_38.check_slice_update(new, old)
         if expressions.since_1_38
-        else resource_slice.check_slice_update(new, old)
+        else resource_slice.check_slice(new, old)
     ),
     "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
 }
@@ -118,7 +118,7 @@ def check_update(
 
     Raises ApiError: 422 Invalid.
     """
-    errors = [] if status else list(names.check_metadata(kind, new))
+    errors = [] if status else list(names.check_metadata(kind, new, is_new=False))
     if status and kind.name in _STATUS_CHECKS:
         errors += _STATUS_CHECKS[kind.name](new, old)
     elif not status and kind.name in _UPDATE_CHECKS:

@@ -38,6 +38,11 @@ class Expressions:
         """Return whether the server is of 1.38 or later."""
         return MINORS.index(self.kubernetes) >= MINORS.index("1.38")
 
+    @property
+    def with_declared_rules(self) -> bool:
+        """Return whether the server's rules are declared in part, as `declared` has them."""
+        return MINORS.index(self.kubernetes) >= MINORS.index("1.37")
+
     def check(self, expression: str, path: str, *, derived: bool = False) -> Iterator[FieldError]:
         """Check the expression of a selector, or of a derived attribute."""
         # CEL's compiler is only needed where there are expressions.

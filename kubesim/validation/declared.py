@@ -66,16 +66,25 @@ def rearrange(
         encode: from it to what is written of it.
         field_orders: type -> its fields in their order.
     """
-    declared = [cause for cause in causes if _is_declared(cause, sent["kind"])]
+    declared = [cause for cause in causes if is_declared(cause, sent["kind"])]
     others = [cause for cause in causes if cause not in declared]
     root = schema.roots()[f"{sent['apiVersion']}/{sent['kind']}"]
     written = encode(sent) if declared else sent
     versioned = [_in_version(cause, sent["apiVersion"]) for cause in declared]
-    versioned.sort(key=lambda cause: _rank(root, cause, field_orders))
+    is_stable = sent["apiVersion"].endswith("/v1")
+
+    def rank(cause: Cause) -> tuple[Any, ...]:
+        # The tags of v1 have the form of a driver's name before its length, the others behind it.
+        is_driver = is_stable and cause.field.endswith(".driver")
+        is_last = is_driver and cause.reason == "FieldValueTooLong"
+        return _rank(root, cause, field_orders), is_last
+
+    versioned.sort(key=rank)
     return [*others, *(_with_value(cause, root, written, field_orders) for cause in versioned)]
 
 
-def _is_declared(cause: Cause, kind: str) -> bool:
+def is_declared(cause: Cause, kind: str) -> bool:
+    """Return whether the rule that a cause violates is written as a tag of a kind's types."""
     if cause.field == "metadata.name":
         return kind == "DeviceClass" and cause.reason == "FieldValueInvalid"
     if cause.message.startswith('Unsupported value: "":'):  # an empty value is not looked at
@@ -92,6 +101,8 @@ def _in_version(cause: Cause, api_version: str) -> Cause:
         field = re.sub(r"^(spec\.devices\[\d+\])\.(?!name$|basic\.)", r"\1.basic.", field)
         field = re.sub(r"(\.requests\[\d+\])\.exactly\.", r"\1.", field)
     message = re.sub(r"(no more than \d+) characters", r"\1 bytes", message)
+    if re.search(r"(opaque|results\[\d+\])\.driver$", field):
+        message = re.sub(r"(be more than \d+) bytes", r"\1 characters", message)
     if field.endswith("opaque.driver") or ".results[" in field:
         message = message.replace(_LOWER, _ANY_CASE).replace("'example.com'", "'Example.com'")
     return Cause(field, cause.reason, message)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
+from kube.errors import Cause
 from kube.values import Obj
 from kubesim.rawjson import text_of
 from kubesim.validation import names
@@ -19,6 +21,7 @@ from kubesim.validation.constraints import (
     check_references,
     request_names,
 )
+from kubesim.validation.declared import is_declared
 from kubesim.validation.errors import (
     FieldError,
     check_each,
@@ -101,14 +104,25 @@ def _check_request(request: Obj, path: str, expressions: Expressions) -> Iterato
             None,
             "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
         )
+        if expressions.with_declared_rules:  # which look at both
+            for error in chain(
+                _check_alternatives(alternatives, path, expressions),
+                _check_device_request(exactly, f"{path}.exactly", expressions),
+            ):
+                if is_declared(Cause(error.path, error.reason, error.body), "ResourceClaim"):
+                    yield error
     elif alternatives:
-        check, inner = (
-            partial(_check_sub_request, expressions=expressions),
-            f"{path}.firstAvailable",
-        )
-        yield from check_unique(alternatives, FIRST_AVAILABLE_MAX, check, inner, show=_in_go_order)
+        yield from _check_alternatives(alternatives, path, expressions)
     else:
         yield from _check_device_request(exactly or {}, f"{path}.exactly", expressions)
+
+
+def _check_alternatives(
+    alternatives: list[Obj], path: str, expressions: Expressions
+) -> Iterator[FieldError]:
+    check = partial(_check_sub_request, expressions=expressions)
+    inner = f"{path}.firstAvailable"
+    yield from check_unique(alternatives, FIRST_AVAILABLE_MAX, check, inner, show=_in_go_order)
 
 
 def _check_sub_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:

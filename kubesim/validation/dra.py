@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kube.values import Obj
-from kubesim.goforms import show_internal
+from kubesim.goforms import drop_unset, list_metadata_fields, show_internal
 from kubesim.validation import device_requests, names
 from kubesim.validation.allocation import ADMIN_LABEL, admin_refusal
 from kubesim.validation.constraints import Expressions
@@ -40,7 +40,7 @@ def check_template(
 def check_template_update(new: Obj, old: Obj, expressions: Expressions) -> Iterator[FieldError]:
     """Check that the spec of a ResourceClaimTemplate is one, and did not change."""
     yield from _check_template_spec(new, expressions)
-    if new.get("spec") != old.get("spec"):
+    if drop_unset(new).get("spec") != old.get("spec"):
         value = show_internal("resource/v1.ResourceClaimTemplateSpec", new.get("spec") or {})
         yield invalid("spec", value, "field is immutable")
 
@@ -52,8 +52,10 @@ def _check_template_spec(template: Obj, expressions: Expressions) -> Iterator[Fi
         meta.get("annotations") or {}, "spec.metadata.annotations"
     )
     yield from names.check_labels(meta.get("labels") or {}, "spec.metadata.labels")
-    for field in sorted(meta.keys() - {"annotations", "labels"}):
-        yield forbidden(f"spec.metadata.{field}", "cannot be set")
+    for field in list_metadata_fields():
+        if meta.get(field) is not None and field not in {"annotations", "labels"}:
+            name = "uID" if field == "uid" else field  # as Go names it, with a small letter
+            yield forbidden(f"spec.metadata.{name}", "cannot be set")
     inner = spec.get("spec") or {}
     yield from device_requests.check_claim_spec(inner, "spec.spec", expressions)
 

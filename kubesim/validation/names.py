@@ -36,16 +36,33 @@ check_subdomain = _by(dns_subdomain_problems)
 STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
-def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
+def _check_generate_name(kind: Kind, prefix: str, *, is_new: bool) -> Iterator[FieldError]:
+    """Check what a name begins with, although it is there already (``ValidateObjectMeta``)."""
+    path = "metadata.generateName"
+    if not is_new or kind.name == "DeviceClass":
+        yield from (invalid(path, prefix, f"may not contain '{c}'") for c in "/%" if c in prefix)
+    is_checked_again = kind.name in {"ResourceClaim", "ResourceClaimTemplate"}
+    if is_checked_again or (is_new and kind.name != "DeviceClass"):
+        is_masked = len(prefix) > 1 and prefix.endswith("-")
+        check = _find_name_check(kind)
+        for error in check(f"{prefix[:-2]}a" if is_masked else prefix, path):
+            yield invalid(path, prefix, error.body.partition('": ')[2])
+
+
+def _find_name_check(kind: Kind) -> Check:
+    return check_label if kind.name in {"Namespace", "StatefulSet"} else check_subdomain
+
+
+def check_metadata(kind: Kind, obj: Obj, *, is_new: bool = True) -> Iterator[FieldError]:
     """Check name, labels and owner references of an object that has its name already."""
     meta = obj["metadata"]
     name = meta.get("name") or ""
+    if meta.get("generateName"):
+        yield from _check_generate_name(kind, meta["generateName"], is_new=is_new)
     if not name:
         yield required("metadata.name", "name or generateName is required")
-    elif kind.name in {"Namespace", "StatefulSet"}:
-        yield from check_label(name, "metadata.name")
     else:
-        yield from check_subdomain(name, "metadata.name")
+        yield from _find_name_check(kind)(name, "metadata.name")
     yield from check_labels(meta.get("labels") or {}, "metadata.labels")
     yield from check_annotation_keys(meta.get("annotations") or {}, "metadata.annotations")
     for index, owner in enumerate(meta.get("ownerReferences") or []):
@@ -53,9 +70,13 @@ def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
             if not owner.get(field):
                 path = f"metadata.ownerReferences[{index}].{field}"
                 yield required(path, "must not be empty")
+            elif field == "apiVersion" and owner[field].count("/") > 1:
+                detail = "must be <group>/<version> or <version>"
+                yield invalid(f"metadata.ownerReferences[{index}].{field}", owner[field], detail)
     for index, finalizer in enumerate(meta.get("finalizers") or []):
         path = f"metadata.finalizers[{index}]"
-        yield from check_label_key(finalizer, "metadata.finalizers")
+        if finalizer not in meta["finalizers"][:index]:  # equal errors are told once
+            yield from check_label_key(finalizer, "metadata.finalizers")
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid(path, finalizer, detail)

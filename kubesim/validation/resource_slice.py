@@ -43,6 +43,8 @@ def check_slice(resource_slice: Obj, old: Obj | None = None) -> Iterator[FieldEr
     if (pool.get("generation") or 0) < 0:
         detail = "must be greater than or equal to zero"
         yield invalid("spec.pool.generation", pool["generation"], detail)
+    if old is not None:
+        yield from _check_identity(spec, old["spec"])
     yield from _check_node_selection(spec)
     if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
         yield invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
@@ -119,10 +121,8 @@ def check_taint_rule_status(rule: Obj) -> Iterator[FieldError]:
     yield from check_conditions(status.get("conditions") or [], "status.conditions")
 
 
-def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
+def _check_identity(new_spec: Obj, old_spec: Obj) -> Iterator[FieldError]:
     """Check that the parts of a slice that identify it have not changed."""
-    yield from check_slice(new, old)
-    new_spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     for path, value, old_value in (
         ("pool.name", (new_spec.get("pool") or {}).get("name") or "", old_spec["pool"]["name"]),
         ("driver", new_spec.get("driver") or "", old_spec["driver"]),
@@ -147,7 +147,8 @@ def _check_node_selection(spec: Obj) -> Iterator[FieldError]:
         yield from check_node_selector(spec["nodeSelector"], "spec.nodeSelector")
         if len(terms) != 1:
             detail = "must have exactly one node selector term"
-            yield invalid("spec.nodeSelector.nodeSelectorTerms", terms, detail)
+            shown = spec["nodeSelector"].get("nodeSelectorTerms")
+            yield invalid("spec.nodeSelector.nodeSelectorTerms", shown, detail)
     for field in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(field):
             chosen_fields.append(f"`{field}`")

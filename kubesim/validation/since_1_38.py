@@ -67,7 +67,7 @@ def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
         spec.get(field) == old_spec.get(field) for field in ("devices", "perDeviceNodeSelection")
     )
     old_without_devices = {**old, "spec": {**old_spec, "devices": None}}
-    for error in resource_slice.check_slice_update(new, old_without_devices):
+    for error in resource_slice.check_slice(new, old_without_devices):
         if not (unchanged and error.path.startswith(_DEVICES)):
             yield error
 

@@ -21,14 +21,25 @@
 // With -names it prints type -> its fields in Go, for the types of resource.k8s.io:
 //
 //	go run ./fielddump -names > ../../kubesim/names-1.37.json
+//
+// With -owners it prints type -> its fields with an owner of their own otherwise than by default:
+// "atomic" for a map or struct with one owner for all of it, "set", or "map" and the keys of a list of
+// structs, with their defaults. The field "" is the type itself. Any other list has one owner.
+//
+//	go run ./fielddump -owners > ../../kubesim/owners-1.37.json
 package main
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
+	"os/exec"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -86,7 +97,7 @@ var numbers = table{}
 
 // goNames collects the fields of the resource API in their order: the Go name of each, "=" and its
 // name in JSON where that is not the same with a small letter, ":" and its type where that is a named
-// scalar.
+// scalar or a map of which such are keys.
 var goNames = map[string][]string{}
 
 func describe(field reflect.StructField, name string) string {
@@ -98,7 +109,8 @@ func describe(field reflect.StructField, name string) string {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
 	}
-	if _, ok := special[typ]; !ok && typ.PkgPath() != "" && typ.Kind() != reflect.Struct {
+	isNamed := typ.PkgPath() != "" && typ.Kind() != reflect.Struct
+	if _, ok := special[typ]; !ok && isNamed || typ.Kind() == reflect.Map && typ.Key().PkgPath() != "" {
 		text += ":" + typ.String()
 	}
 	return text
@@ -128,6 +140,130 @@ func form(field reflect.StructField) string {
 		return "pointer"
 	}
 	return ""
+}
+
+// owners collects who may own what of a type, from the markers in its comments: no Go value has them.
+var owners = table{}
+
+var marker = regexp.MustCompile(`(?m)^\s*\+(listType|listMapKey|mapType|structType|default)=(\S+)$`)
+
+// ownersOf is the text of the markers of a field or a type; defaults has those of the list's items.
+func ownersOf(markers map[string][]string, defaults map[string]string) string {
+	for _, name := range []string{"listType", "mapType", "structType"} {
+		switch values := markers[name]; {
+		case len(values) == 0 || values[0] == "granular":
+		case values[0] != "map":
+			return values[0]
+		default:
+			keys := markers["listMapKey"]
+			for i, key := range keys {
+				if text, ok := defaults[key]; ok {
+					keys[i] = key + "=" + text
+				}
+			}
+			return "map:" + strings.Join(keys, ",")
+		}
+	}
+	return ""
+}
+
+func markersOf(comments *ast.CommentGroup) map[string][]string {
+	found := map[string][]string{}
+	if comments == nil {
+		return found
+	}
+	var lines []string
+	for _, comment := range comments.List {
+		lines = append(lines, strings.TrimPrefix(comment.Text, "//"))
+	}
+	for _, match := range marker.FindAllStringSubmatch(strings.Join(lines, "\n"), -1) {
+		found[match[1]] = append(found[match[1]], strings.Trim(match[2], `"`))
+	}
+	return found
+}
+
+// source is a struct as it stands in its package.
+type source struct {
+	markers map[string][]string
+	fields  map[string]map[string][]string
+}
+
+var sources = map[string]map[string]source{}
+
+// parse reads the structs of a package, by their names.
+func parse(pkg string) (map[string]source, error) {
+	if structs, ok := sources[pkg]; ok {
+		return structs, nil
+	}
+	structs := map[string]source{}
+	sources[pkg] = structs
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", pkg).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", pkg, err)
+	}
+	parsed, err := parser.ParseDir(token.NewFileSet(), strings.TrimSpace(string(dir)), nil, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range parsed {
+		ast.Inspect(part, func(node ast.Node) bool {
+			decl, ok := node.(*ast.GenDecl)
+			if !ok || decl.Tok != token.TYPE {
+				return true
+			}
+			for _, spec := range decl.Specs {
+				typ, isStruct := spec.(*ast.TypeSpec).Type.(*ast.StructType)
+				if !isStruct {
+					continue
+				}
+				found := source{markersOf(decl.Doc), map[string]map[string][]string{}}
+				for _, field := range typ.Fields.List {
+					for _, name := range field.Names {
+						found.fields[name.Name] = markersOf(field.Doc)
+					}
+				}
+				structs[spec.(*ast.TypeSpec).Name.Name] = found
+			}
+			return false
+		})
+	}
+	return structs, nil
+}
+
+// note adds what a type's comments say of the owners of a field, or of the type if it has no name.
+func note(typ reflect.Type, field reflect.StructField, name string) error {
+	structs, err := parse(typ.PkgPath())
+	if err != nil {
+		return err
+	}
+	defaults := map[string]string{}
+	if element := field.Type; element != nil && element.Kind() == reflect.Slice && element.Elem().Kind() == reflect.Struct {
+		items, err := parse(element.Elem().PkgPath())
+		if err != nil {
+			return err
+		}
+		for i := range element.Elem().NumField() {
+			inner := element.Elem().Field(i)
+			key, _, _ := strings.Cut(inner.Tag.Get("json"), ",")
+			if values := items[element.Elem().Name()].fields[inner.Name]["default"]; len(values) > 0 {
+				defaults[key] = values[0]
+			}
+		}
+	}
+	markers := structs[typ.Name()].markers
+	if name != "" {
+		markers = structs[typ.Name()].fields[field.Name]
+	}
+	text, isList := ownersOf(markers, defaults), field.Type != nil && field.Type.Kind() == reflect.Slice
+	if text == "" || text == "atomic" && isList {
+		return nil
+	}
+	owner := typeName(typ)
+	if owners[owner] == nil {
+		owners[owner] = map[string]string{}
+	}
+	owners[owner][name] = text
+	return nil
 }
 
 // typeName is core/v1.Pod for k8s.io/api/core/v1.Pod.
@@ -160,6 +296,9 @@ func (t table) name(typ reflect.Type) (string, error) {
 		}
 		fields := map[string]string{}
 		t[name] = fields
+		if err := note(typ, reflect.StructField{}, ""); err != nil {
+			return "", err
+		}
 		return name, t.fields(typ, fields)
 	}
 	return "", fmt.Errorf("%s: no form in JSON is known", typ)
@@ -183,6 +322,9 @@ func (t table) fields(typ reflect.Type, fields map[string]string) error {
 			return fmt.Errorf("%s.%s: %w", typ, field.Name, err)
 		}
 		fields[name] = text
+		if err := note(typ, field, name); err != nil {
+			return err
+		}
 		if owner := typeName(typ); strings.HasPrefix(owner, "resource/") && !slices.Contains(goNames[owner], describe(field, name)) {
 			goNames[owner] = append(goNames[owner], describe(field, name))
 		}
@@ -284,6 +426,9 @@ func main() {
 	}
 	if slices.Contains(os.Args[1:], "-forms") {
 		dump = func() error { return runFields(forms) }
+	}
+	if slices.Contains(os.Args[1:], "-owners") {
+		dump = func() error { return runFields(owners) }
 	}
 	if err := dump(); err != nil {
 		fmt.Fprintln(os.Stderr, "fielddump:", err)

@@ -6,8 +6,9 @@ down 250 levels of binary operators and members.
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from lark import Token
@@ -92,6 +93,26 @@ _OPERAND: Final = (
 _CLOSING: Final = {"RPAR": ")", "RSQB": "]", "RBRACE": "}", "COLON": ":"}
 
 
+def _end_issue(source: str, token: Token, accepted: Iterable[str]) -> Issue | None:
+    """Return the issue of a text behind a whole expression, if there is one.
+
+    One token too many is taken out (``singleTokenDeletion``). A dot before digits begins a number.
+    """
+    offset = token.start_pos or 0
+    fraction = _FRACTION.match(source, offset - 1) if offset else None
+    if fraction is not None:
+        offset, text = offset - 1, fraction[0]
+    elif "$END" in accepted and token.type != "$END":
+        text = str(token)
+    else:
+        return None
+    word = "mismatched" if source[offset + len(text) :].strip() else "extraneous"
+    return Issue(offset, f"Syntax error: {word} input '{text}' expecting <EOF>")
+
+
+_FRACTION: Final = re.compile(r"\.[0-9]+([eE][+-]?[0-9]+)?")
+
+
 def syntax_issue(source: str, error: UnexpectedInput) -> Issue:
     """Return the issue of a text that is not an expression.
 
@@ -104,6 +125,8 @@ def syntax_issue(source: str, error: UnexpectedInput) -> Issue:
         return Issue(offset, f"Syntax error: token recognition error at: '{offending_text}'")
     assert isinstance(error, UnexpectedToken)
     accepted = error.accepts or error.expected
+    if (issue := _end_issue(source, error.token, accepted)) is not None:
+        return issue
     closing = ", ".join(f"'{_CLOSING[name]}'" for name in _CLOSING if name in accepted)
     expected = closing or (_OPERAND if "LPAR" in accepted else "")
     offset, offending_text = error.token.start_pos or 0, str(error.token)

@@ -23,13 +23,13 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from localkube.binaries.build import resolve_binaries
-from localkube.binaries.versions import CONTROL_PLANE_BINARIES
 from localkube.layout import default_cache
 from tests.kubesim.apidiff import recorded
 from tests.kubesim.apidiff.differences import Difference, ask, compare, explain, make_small
 from tests.kubesim.apidiff.requests import case_of
 from tests.kubesim.apidiff.servers import Ours, Real, bare_server, create_namespace
 
+_PROGRAMS: Final = ("etcd", "kube-apiserver")
 _EVERY: Final = 20.0
 """Seconds between two lines about the progress."""
 
@@ -56,9 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             create_namespace(real)
         else:
             version = f"v{options.kubernetes}"
-            binaries = resolve_binaries(
-                options.binaries, default_cache(), CONTROL_PLANE_BINARIES, _say, version
-            )
+            binaries = resolve_binaries(options.binaries, default_cache(), _PROGRAMS, _say, version)
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="apidiff-")))
             real = stack.enter_context(bare_server(binaries, folder))
         ours = stack.enter_context(closing(Ours(options.kubernetes)))

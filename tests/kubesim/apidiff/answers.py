@@ -7,9 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-_CHANGING: Final = frozenset(
-    {"uid", "creationTimestamp", "deletionTimestamp", "resourceVersion", "managedFields"}
-)
+_CHANGING: Final = frozenset({"uid", "creationTimestamp", "deletionTimestamp", "resourceVersion"})
 _TEXTS: Final = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID"),
     (re.compile(r"(resource version: |current: |in record \()\d+"), r"\1N"),
@@ -46,9 +44,11 @@ def _clean(value: Any, name: str) -> Any:
         return {
             key: _clean(item, key)
             for key, item in value.items()
-            if not (key in _CHANGING and isinstance(item, str | list)) and key != "timeAdded"
+            if not (key in _CHANGING and isinstance(item, str)) and key != "timeAdded"
         }
     if isinstance(value, list):
+        if name == "managedFields":  # in the order of their times
+            value = sorted(({**item, "time": ""} for item in value), key=json.dumps)
         return [_clean(item, name) for item in value]
     if isinstance(value, str):
         if name == "continue":

@@ -50,7 +50,7 @@ MERGE = "application/merge-patch+json"
         ("POST", CLAIMS, b"- a\n" * 100_001, {"content_type": "application/yaml"}, 400),
         ("POST", CLAIMS, b"[" * 100_000, {"content_type": "application/yaml"}, 400),
         ("POST", CLAIMS, ALIASES, {"content_type": "application/yaml"}, 400),
-        ("POST", CLAIMS, b"a: 1\n---\nb: 1", {"content_type": "application/yaml"}, 400),
+        ("POST", CLAIMS, b"a: 1\n---\nb: 1", {"content_type": "application/yaml"}, 422),
         ("POST", CLAIMS, b"a: !!python/name:os.system", {"content_type": "application/yaml"}, 400),
         ("POST", CLAIMS, b'{"metadata": {"generation": 1e999}}', {}, 400),
         ("POST", CLAIMS, '{"metadata": {"name": "x"}}'.encode("utf-16"), {}, 400),

@@ -26,7 +26,9 @@ def applies_over_changes(world: World) -> None:
 
 
 def applies_without_memory(world: World) -> None:
-    replace(world.handler.fields.record_applied, lambda *_: None)
+    """What a manager has applied earlier is not known when it applies again."""
+    fields = world.handler.fields
+    replace(fields.own_applied, lambda *_: lambda *_: [])
 
 
 DEFECTS: Defects = {
