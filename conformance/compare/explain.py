@@ -27,7 +27,13 @@ from conformance.compare.evidence import (
 )
 from conformance.compare.podgroups import describe_members
 from conformance.compare.remedies import Remedy, find_holders, find_remedies
-from conformance.compare.waiting import Waiting, all_waiting, group_of, waiting_of
+from conformance.compare.waiting import (
+    Waiting,
+    all_waiting,
+    find_absent_classes,
+    group_of,
+    waiting_of,
+)
 from kube.base.errors import UsageError
 from kube.base.text import MAX_NAMES, join_some, one_line
 from reference_allocator.explain import Explanation
@@ -225,7 +231,7 @@ def _explain_waiting(
         notes.append(f"the scheduler takes back claim {key[1]}, which nobody uses")
         case, judged = retried, judge_nodes(retried, seconds)
     trace.explanations[waiting.name] = judged.explanation
-    if judged.failing:
+    if judged.failing and not find_absent_classes(case):
         names = join_some(judged.failing)
         notes.append(f"the error on {names} ends the scheduler's attempt for every node")
     if case.pod is not None and group_of(case.pod):

@@ -62,13 +62,16 @@ def all_waiting(snapshot: Snapshot) -> list[Waiting]:
 
 
 def waiting_of(snapshot: Snapshot, name: str) -> Waiting:
-    """Return a claim or a pod by its ``namespace/name``. Raises UsageError: there is neither."""
-    for claim in (*snapshot.claims, *snapshot.allocated):
-        if full_name(claim) == name:
-            return _find_waiting_claim(snapshot, claim, name)
+    """Return a pod or a claim by its ``namespace/name``; of both, the pod, with all its claims.
+
+    Raises UsageError: there is neither.
+    """
     for pod in snapshot.pods:
         if full_name(pod) == name:
             return waiting_pod(snapshot, pod)
+    for claim in (*snapshot.claims, *snapshot.allocated):
+        if full_name(claim) == name:
+            return _find_waiting_claim(snapshot, claim, name)
     raise UsageError(
         f"{name}: there is no ResourceClaim, and no Pod with claims of that name; give"
         " NAMESPACE/NAME"
@@ -96,14 +99,15 @@ def _find_waiting_claim(snapshot: Snapshot, claim: Object, name: str) -> Waiting
     ]
     pending = [pod for pod in users if is_pending(pod)]
     case = Case(snapshot, frozenset({key_of(claim)}))
+    notes = [*_describe_absent_classes(case)]
     if snapshot.pods and not pending:
         note = "no pod waits for it: a claim gets devices when a pod that uses it is scheduled"
-        return Waiting(name, case, note)
+        return Waiting(name, case, "; ".join((note, *notes)))
     if not pending:
-        return Waiting(name, case)
+        return Waiting(name, case, "; ".join(notes))
     of_pod = claims.find_waiting(pending[0])
-    note = _describe_gates(pending[0])
-    return Waiting(name, replace(case, pod=pending[0]), note, of_pod.case)
+    notes = [*filter(None, [_describe_gates(pending[0])]), *notes]
+    return Waiting(name, replace(case, pod=pending[0]), "; ".join(notes), of_pod.case)
 
 
 class _Claims:
@@ -242,12 +246,19 @@ def _near_resources(case: Case) -> Iterator[str]:
             yield f"nobody provides {resource}; did you mean {near}?"
 
 
-def _describe_absent_classes(case: Case) -> Iterator[str]:
-    """Yield the classes that the claims name and that are not there."""
+def find_absent_classes(case: Case) -> list[str]:
+    """Return the classes that the claims name and that are not there.
+
+    The scheduler then tries no node (PreFilter of dynamicresources).
+    """
     names = {name_of(item) for item in case.snapshot.device_classes}
-    absent = {name for claim in case.claims for name in named_classes(claim)} - names
-    for name in sorted(absent):
-        near = find_closest(name, names)
+    return sorted({name for claim in case.claims for name in named_classes(claim)} - names)
+
+
+def _describe_absent_classes(case: Case) -> Iterator[str]:
+    """Yield the classes that the claims name and that are not there, with one that may be meant."""
+    for name in find_absent_classes(case):
+        near = find_closest(name, map(name_of, case.snapshot.device_classes))
         yield f"there is no DeviceClass {name}" + (f"; did you mean {near}?" if near else "")
 
 

@@ -1,7 +1,7 @@
 """Unmodified clients of others against ``python -m kubesim serve``: ci/clients has their programs.
 
-Go's are built from their pinned modules, Python's are of PyPI, each release in a folder of its own
-below build/clients. docs/clusters.md says what works.
+Go's are built from their pinned modules (`tests.go_programs`), Python's are of PyPI, each release
+in a folder of its own below build/clients. docs/clusters.md says what works.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kube.base.locks import file_lock
-from localkube.gocommand import COMPILE, find_go, make_environment
+from tests.go_programs import KUBECTL, KUBERNETES, build_programs, build_tests
 from tests.programs import ended
 
 pytestmark = [pytest.mark.needs_clients, pytest.mark.slow, pytest.mark.everything]
@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.needs_clients, pytest.mark.slow, pytest.mark.everythin
 CI_CLIENTS = Path("ci/clients")
 OBJECTS = CI_CLIENTS / "objects.yaml"
 PACKAGES = Path("build/clients").absolute()
-KUBERNETES = "1.37.1"
 
 GO_CLIENT_LINES = """\
 version v1.37.1
@@ -83,18 +82,8 @@ Kubectl = Callable[..., str]
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("programs")
-    version = f"k8s.io/component-base/version.gitVersion=v{KUBERNETES}"
-    for command in (
-        ("build", f"-ldflags=-X {version}", "-o", output, "./client-go", "./kubectl"),
-        ("test", "-c", "-o", output / "envtest", "./envtest"),
-    ):
-        subprocess.run(
-            [find_go(), command[0], *COMPILE, *command[1:]],
-            cwd=CI_CLIENTS / "go",
-            env=make_environment(),
-            check=True,
-        )
-    return output
+    build_tests(output / "envtest", "./envtest")
+    return build_programs(output, "./client-go", KUBECTL)
 
 
 @pytest.fixture
