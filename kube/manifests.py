@@ -27,6 +27,15 @@ MAX_YAML: Final = 512 << 20
 
 _CHUNK: Final = 1 << 16
 _GZIP: Final = b"\x1f\x8b"
+_ARCHIVES: Final = (
+    ("zip", b"PK\x03\x04", 0),
+    ("xz", b"\xfd7zXZ\0", 0),
+    ("bzip2", b"BZh", 0),
+    ("zstd", b"\x28\xb5\x2f\xfd", 0),
+    ("tar", b"ustar", 257),
+)
+"""What is not unpacked here: its program, by which bytes it is known, and where these are."""
+
 _JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*[\"}]|\[|\{\s*\Z)")
 _LOG_OF_DUMP: Final = re.compile(
     r"==== START logs .*?^==== END logs [^\n]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
@@ -47,6 +56,7 @@ _TEXTS: Final = frozenset(
     }
 )
 _LONGEST_CACHED: Final = 64
+_GIVE: Final = "give what `kubectl get ... -o yaml` prints, and nothing else"
 
 
 class Manifest(NamedTuple):
@@ -73,6 +83,11 @@ def read_manifests(
     """
     try:
         source = _Unpacked(stream, report_progress)
+        for archive, magic, place in _ARCHIVES:
+            if source.peek()[place:].startswith(magic):
+                raise UsageError(
+                    f"{name}: is packed by {archive}; unpack it, and give what was in it"
+                )
         if _JSON.match(source.peek()):
             yield from _read_json(source, name)
         else:
@@ -152,10 +167,12 @@ def _read_json(source: _Unpacked, name: str) -> Iterator[Manifest]:
             line += text.count("\n", counted, begin)
             counted = begin
             document, end = decoder.raw_decode(text, begin)
-            if not isinstance(document, dict):
-                raise UsageError(f"{name}:{line}: $: must be an object")
-            for obj in _list_objects(document):
-                yield Manifest(obj, line)
+            # `jq --slurp` makes an array of what it is given.
+            for given in document if isinstance(document, list) and document else [document]:
+                if not isinstance(given, dict):
+                    raise UsageError(f"{name}:{line}: $: must be an object")
+                for obj in _list_objects(given):
+                    yield Manifest(obj, line)
 
 
 def _skip_between(text: str, position: int) -> int:
@@ -175,7 +192,7 @@ def _list_objects(document: Obj) -> Iterator[Obj]:
         return
     for item in items:
         if isinstance(item, dict):
-            yield _complete(item, kind, document.get("apiVersion"))
+            yield from _list_objects(_complete(item, kind, document.get("apiVersion")))
 
 
 def _complete(item: Obj, list_kind: str, api_version: Any) -> Obj:
@@ -231,7 +248,7 @@ class _Events:
         if not self._is(yaml.MappingStartEvent):
             self._values = 0
             if self._build(0) is not None:
-                raise self._error(start, "is not a Kubernetes object")
+                raise self._error(start, f"is not a Kubernetes object; {_GIVE}")
             return
         self._next()
         document: Obj = {}
@@ -246,7 +263,8 @@ class _Events:
                 document[key] = None
                 for manifest in self._read_items():
                     if manifest.obj.get("kind"):
-                        yield manifest
+                        for obj in _list_objects(manifest.obj):
+                            yield Manifest(obj, manifest.line)
                     else:
                         kindless.append(manifest)
             else:

@@ -29,6 +29,10 @@ _SUFFIXES: Final = tuple(
     f"{name}{packed}" for name in (".yaml", ".yml", ".json") for packed in ("", ".gz")
 )
 _MAX_FILES: Final = 200_000
+_OWN_FIELDS: Final = frozenset(
+    ("allocated", "allocations", "claims", "deviceClasses", "nodes", "pod", "slices", "snapshot")
+)
+"""Fields of decisions and snapshots."""
 
 Report = Callable[[str], object]
 
@@ -95,9 +99,10 @@ def _start_gathering(report_unread: Report) -> Gathering:
 
 
 def _is_evidence(obj: Obj) -> bool:
-    """Return whether it is a document of the suite's own, or does not say what it is."""
+    """Return whether it is a document of the suite's own; a decision does not say what it is."""
     group = str(obj.get("apiVersion")).partition("/")[0]
-    return obj.get("kind", KIND) == KIND or group == API_VERSION.partition("/")[0]
+    is_own = obj.get("kind") == KIND or group == API_VERSION.partition("/")[0]
+    return is_own or ("kind" not in obj and (not obj or not obj.keys().isdisjoint(_OWN_FIELDS)))
 
 
 def _open_files(

@@ -26,6 +26,7 @@ from kubesim.store import clone
 from kubesim.world import KUBERNETES
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice, reading
 from reference_allocator.api.defaulting import default_claim, default_claim_spec, default_slice
+from reference_allocator.gates import gates_for_version
 
 _KUBECTL: Final = {
     "ResourceSlice": "resourceslices",
@@ -72,6 +73,8 @@ class Gathering:
         """Keep what an allocation depends on of one object of the text ``name``."""
         obj, where = manifest.obj, f"{name}:{manifest.line}"
         kind = obj.get("kind")
+        if kind == "Status" and obj.get("status") == "Failure":
+            self._tell(f"{where}: is a refusal of an API server ({obj.get('code')}), and no object")
         if kind not in _KUBECTL:
             return
         try:
@@ -118,7 +121,9 @@ class Gathering:
         if self.is_empty:
             kinds = ", ".join(_KUBECTL)
             problem = f"has none of what an allocation depends on ({kinds})"
-            raise UsageError(f"{name}: {problem}; take it from its source again")
+            plurals = ",".join(text.partition(" ")[0] for text in _KUBECTL.values())
+            command = f"kubectl get {plurals} -A -o yaml"
+            raise UsageError(f"{name}: {problem}; give what `{command}` prints")
         objects = [kept.obj for kept in self._objects.values()]
         by_kind: dict[str, list[Obj]] = {kind: [] for kind in _KUBECTL}
         for obj in sorted(objects, key=by_name):
@@ -159,7 +164,14 @@ class Gathering:
         """Return the newest kubelet's version: no kubelet is newer than its API server."""
         known = [version for version in self._kubelets if _VERSION.match(version)]
         if known:
-            return max(known, key=lambda version: [*map(int, version.split(".")[:2])])
+            newest = max(known, key=lambda version: [*map(int, version.split(".")[:2])])
+            try:
+                gates_for_version(newest)
+            except ValueError as error:
+                minors = f"Kubernetes {KUBERNETES} is assumed; `--kubernetes` takes another"
+                report_missing(f"{error}: {minors}")
+                return KUBERNETES
+            return newest
         report_missing(
             f"no Node with a version in what was given: Kubernetes {KUBERNETES} is assumed"
         )

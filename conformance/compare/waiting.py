@@ -72,9 +72,13 @@ def waiting_of(snapshot: Snapshot, name: str) -> Waiting:
     for claim in (*snapshot.claims, *snapshot.allocated):
         if full_name(claim) == name:
             return _find_waiting_claim(snapshot, claim, name)
+    objects = (*snapshot.pods, *snapshot.claims, *snapshot.allocated)
+    bare = name.rpartition("/")[2]
+    same = {full_name(item) for item in objects if name_of(item) == bare}
+    near = same.pop() if len(same) == 1 else find_closest(name, map(full_name, objects))
+    advice = f"did you mean {near}?" if near else "give NAMESPACE/NAME"
     raise UsageError(
-        f"{name}: there is no ResourceClaim, and no Pod with claims of that name; give"
-        " NAMESPACE/NAME"
+        f"{name}: there is no ResourceClaim, and no Pod with claims of that name; {advice}"
     )
 
 

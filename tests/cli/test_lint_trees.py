@@ -99,25 +99,19 @@ def test_a_file_that_cannot_be_read_is_one_error_of_its_own(call: Call) -> None:
     ]
 
 
-TOOLS = {
-    "Chart.yaml of nobody": CHART,
-    "kustomization": "resources: [a.yaml]\n",
-    "kind": "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n",
-    "compose": "services: {}\n",
-    "workflow": "on: push\njobs: {}\n",
-    "open API": '{"openapi": "3.0.0", "kind": "x"}',
-    "crd": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {}\n",
-    "operator's Pod": "apiVersion: v1\nkind: Pod\nmetadata: {creationTimestamp: null}\nspec:"
-    " {containers: [{name: c}]}\nstatus: {}\n",
-    "patch": "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {template: {spec:"
-    " {containers: [{name: c, resources: {limits: {cpu: 1}}}]}}}\n",
-    "list": "apiVersion: v1\nkind: List\nitems: []\n",
-    "GPU operator": "apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nspec: {containers: x}\n",
-}
+TOOLS = Path(__file__).parent / "other_tools"
+"""A small file of each kind that lies in repositories of drivers and is of another tool."""
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", sorted(path.name for path in TOOLS.iterdir()))
 def test_other_tools_files_are_not_red(tool: str, call: Call) -> None:
-    write("tree/file.yaml", TOOLS[tool])
+    write(f"tree/{tool}", (TOOLS / tool).read_text(encoding="utf-8"))
     done = call("lint", "tree")
     assert (done.code, "0 errors, 0 warnings" in done.out) == (0, True), done
+
+
+def test_a_template_outside_of_a_chart_is_said_to_be_one(call: Call) -> None:
+    """A driver makes objects of such files itself."""
+    write("tree/daemon.tmpl.yaml", CLASS % "{{ .Name }}" + "  {{- if .Labels }}\n  labels: {}\n")
+    done = call("lint", "tree")
+    assert (done.code, "daemon.tmpl.yaml: warning: is a template" in done.out) == (0, True), done

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import lzma
 import sys
+import tarfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -252,6 +254,70 @@ def test_many_documents_with_one_fault_are_told_once(tmp_path: Path) -> None:
     read_dump(file, unread.append)
     assert len(unread) == 21
     assert unread[-1].startswith("and more, too: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("d.zip", b"PK\x03\x04rest", "is packed by zip; unpack it"),
+        ("d.yaml.xz", lzma.compress(GOOD.encode()), "is packed by xz; unpack it"),
+        ("d.tgz", "tar", "is packed by tar; unpack it"),
+        ("d.txt", b"NAME READY\np 0/1\n", ":1: is not a Kubernetes object; give what `kubectl get"),
+        ("d.txt", b"Name: p\nStatus: Pending\n", "has none of what an allocation depends on"),
+        ("d.txt", b"error: You must be logged in\n", "prints"),
+        ("d.json", b'{"kind": "Status", "apiVersion": "v1", "status": "Failure"}', "has none of"),
+        ("d.json", b"[1]", ":1: $: must be an object"),
+    ],
+)
+def test_what_is_no_dump_is_told_with_what_to_give(
+    name: str, content: bytes | str, problem: str, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        (tmp_path / "dump.yaml").write_text(GOOD)
+        with tarfile.open(file, "w:gz") as archive:
+            archive.add(tmp_path / "dump.yaml", "dump.yaml")
+    with pytest.raises(UsageError) as refused:
+        read_dump(file, lambda _problem: None)
+    assert str(refused.value).startswith(str(file))
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([listed(OBJECTS[:2]), listed([listed(OBJECTS[2:])])]),
+        yaml.safe_dump(listed([listed(OBJECTS[:2]), *OBJECTS[2:]])),
+        yaml.safe_dump(listed(OBJECTS)).replace("\n", "\r\n"),
+    ],
+    ids=["an array of jq", "a list in a list", "of Windows"],
+)
+def test_a_dump_went_through_other_programs(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "dump"
+    for encoding in ("utf-8", *(("utf-16", "utf-8-sig") if "\r" in text else ())):
+        file.write_text(text, encoding=encoding, newline="")
+        document = read_dump(file, report_missing=pytest.fail)
+        assert [len(document[key]) for key in ("nodes", "slices", "claims", "pods")] == [1] * 4
+
+
+@pytest.mark.parametrize("kubelet", ["v1.33.5", "v1.52.0-eks-1"])
+def test_a_minor_whose_rules_are_not_known_is_said(kubelet: str, tmp_path: Path) -> None:
+    node = {**NODE, "status": {"nodeInfo": {"kubeletVersion": kubelet}}}
+    file = tmp_path / "dump.yaml"
+    file.write_text(yaml.safe_dump_all([node, *OBJECTS[1:]]))
+    missing: list[str] = []
+    assert read_dump(file, report_missing=missing.append)["kubernetes"] == "1.37.1"
+    [told] = missing
+    assert told.endswith("Kubernetes 1.37.1 is assumed; `--kubernetes` takes another")
+
+
+def test_a_name_that_is_not_there_is_told_with_one_that_is(tmp_path: Path) -> None:
+    snapshot = read_snapshot(read_dump(as_lists(tmp_path)))
+    for name in ("waits", "pod/waits", "default/waits", "ns/wait"):
+        with pytest.raises(UsageError, match=r"did you mean ns/waits\?"):
+            explain_snapshot(snapshot, name)
 
 
 def test_a_list_is_read_item_by_item() -> None:

@@ -15,7 +15,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.scenario.documents.validate import find_nearest, hint
-from conformance.scenario.documents.yamlfile import PathTuple, Problem, as_mapping, list_items
+from conformance.scenario.documents.yamlfile import (
+    PathTuple,
+    Problem,
+    as_mapping,
+    list_items,
+    walk,
+)
 from conformance.scenario.driver.variables import VARIABLE
 from conformance.scenario.lint.created_objects import list_applied_objects
 from conformance.scenario.lint.refusals import ApiRules, list_pod_refusals, rules_of
@@ -129,6 +135,8 @@ def standalone_problems(data: Any, kubernetes: str = LATEST) -> Iterator[Problem
             continue
         is_dra = version.startswith(f"{GROUP}/")
         decoding = list(field_problems(kind, version, obj, path))
+        if decoding and _is_strategic_patch(obj):
+            continue
         yield from (problem for problem in decoding if problem.path not in places)
         has_expressions = is_dra and kind != "ResourceSlice"
         expressions = list(selector_problems(obj, path)) if has_expressions else []
@@ -144,6 +152,20 @@ def standalone_problems(data: Any, kubernetes: str = LATEST) -> Iterator[Problem
         ):
             if (*path, *problem.path) not in places:
                 yield Problem((*path, *problem.path), problem.message, problem.severity)
+
+
+def _is_strategic_patch(obj: Mapping[str, Any]) -> bool:
+    """Return whether an object is a patch of one, as kustomize has them, by its directives.
+
+    Source: k8s.io/apimachinery/pkg/util/strategicpatch/patch.go.
+    """
+    return any(
+        str(key) in ("$patch", "$retainKeys")
+        or str(key).startswith(("$setElementOrder/", "$deleteFromPrimitiveList/"))
+        for _, value in walk(obj)
+        if isinstance(value, dict)
+        for key in value
+    )
 
 
 def _warn_of_rule_for_all(obj: Mapping[str, Any]) -> Iterator[Problem]:
