@@ -20,6 +20,11 @@ _UNIT: Final = (
 _WORKERS: Final = str(len(os.sched_getaffinity(0)) + 1)
 """One more than processors: a third of the tests' time is waiting for processes."""
 
+_CLIENT_TESTS: Final = (
+    "tests/kubesim/front/test_clients.py",
+    "tests/compare/pending/test_kubectl_dumps.py",
+)
+
 _BUILT_MUTANTS: Final = ("nice", *python("-m", "tests.mutants.real.build"))
 
 
@@ -151,10 +156,14 @@ def _everything() -> Iterator[Part]:
     yield Part(
         "clients",
         "everything",
-        "that kubectl, client-go, envtest and Python's clients work with the served API server",
-        (pytest("clients", "tests/kubesim/front/test_clients.py", "-m", "needs_clients"),),
+        "that kubectl, client-go, envtest and Python's clients work with the served API server, and"
+        " that explain reads what kubectl prints",
+        (pytest("clients", *_CLIENT_TESTS, "-m", "needs_clients"),),
         seconds=300,
-        paths=_paths("kubesim/front/* kubesim/apiserver/* kubesim/store.py ci/clients/*"),
+        paths=_paths(
+            "kubesim/front/* kubesim/apiserver/* kubesim/store.py ci/clients/* kube/manifests.py "
+            "conformance/compare/dumps.py conformance/compare/gathering.py"
+        ),
         missing=_lacking("fuzz"),
     )
     yield Part(
