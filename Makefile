@@ -1,7 +1,7 @@
 # Two commands: `make conformance` and `make test`. Both set up all they need in .venv.
 # ci/test --help says how to run a part of `make test` or `make everything`.
 .DEFAULT_GOAL := help
-.PHONY: help conformance test everything affected scenario site lint unit reference real oldest kind allure matrix bench gpu-check fuzz image stubs clean
+.PHONY: help conformance test everything affected scenario site lint unit reference real oldest kind allure matrix bench gpu-check fuzz allocators image stubs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -70,6 +70,12 @@ fuzz: $(VENV)/.ready ## N random problems, expressions and CDI folders, ours aga
 	ci/fuzz --kubernetes $(MINOR) -n $(N)
 	ci/fuzz-cel $(N) "" $(MINOR)
 	ci/fuzz-cdi $(N)
+
+allocators: export PATH := $(PATH):$(CURDIR)/$(BIN)
+allocators: $(VENV)/.ready ## Others' allocators and upstream's, asked the same questions (COUNT=1000)
+	ci/allocators/build karpenter
+	for minor in 1.34 1.35 1.36 1.37 1.38; do ci/upstream/build $$minor allocate || exit 1; done
+	$(BIN)/python -m ci.allocators.measure -n $(or $(COUNT),1000)
 
 gpu-check: $(VENV)/.ready ## The driver on real GPUs, with and without a cluster (Linux, root, an NVIDIA GPU)
 	ci/gpu/check

@@ -10,6 +10,7 @@ from typing import Final
 
 from benchmarks import scale
 from ci import matrix_page
+from ci.allocators import page as allocators
 from ci.drivers import page as drivers
 from ci.schedulers import page as schedulers
 from ci.testing import record
@@ -61,6 +62,7 @@ MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     "skew.md": _skew,
     "scale.md": scale.page,
     "schedulers.md": schedulers.text,
+    "implementations.md": allocators.text,
     "parts.md": lambda: _PARTS + record.table(parts(), record.read_kept()),
 }
 """Page below docs/ -> what makes it; the pages of drivers are made together."""

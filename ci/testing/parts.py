@@ -109,8 +109,8 @@ def _everything() -> Iterator[Part]:
         ),
         seconds=180,
         paths=_paths(
-            "reference_allocator/* conformance/fuzz/* ci/fuzz* ci/upstream/* tests/oracle/* "
-            "kube/cdi/* tests/kube/cdi/*"
+            "reference_allocator/* conformance/fuzz/* conformance/allocators/* ci/fuzz*"
+            " ci/upstream/* tests/oracle/* kube/cdi/* tests/kube/cdi/*"
         ),
         missing=_lacking("fuzz"),
     )

@@ -35,6 +35,13 @@ FAULTS_IN_A_ROW: Final = 5
 
 _SHRINK_SECONDS = 20.0
 _LONGEST_TEXT = 600
+_API = "resource.k8s.io/v1"
+_KINDS: Final = {
+    "slices": "ResourceSlice",
+    "deviceClasses": "DeviceClass",
+    "claims": "ResourceClaim",
+    "allocated": "ResourceClaim",
+}
 
 
 class Checker:
@@ -125,7 +132,9 @@ class Checker:
     def _make_small(self, asked: AskedQuestion, record: QuestionRecord) -> SmallCase:
         """Return the smallest question that shows the first difference of a record."""
         first = next(finding for finding in record.findings if finding.kind in WRONG)
-        is_valid = self._validity_of(asked.question)
+        if self._generator is None:
+            self._generator = Generator(self._options.kubernetes, {})
+        is_valid = make_validity(self._generator, asked.question)
         until = time.monotonic() + _SHRINK_SECONDS
 
         def differs(candidate: Json) -> bool:
@@ -165,25 +174,33 @@ class Checker:
             expected={node["node"]: node["outcome"] == "allocated" for node in reference["nodes"]},
         )
 
-    def _validity_of(self, question: Json) -> Callable[[Json], bool]:
-        """Return what says whether a smaller question has objects that an API server stores.
 
-        Where the question itself has some that it refuses, all will do.
-        """
-        if self._generator is None:
-            self._generator = Generator(self._options.kubernetes, {})
-        explain = self._generator.explain_refusal
+def make_validity(generator: Generator, question: Json) -> Callable[[Json], bool]:
+    """Return what says whether a smaller question has objects as an API server stores them.
 
-        def is_valid(candidate: Json) -> bool:
-            claims = candidate.get("claims") or []
-            try:
-                return all(default_claim(item) == item for item in claims) and not explain(
-                    candidate
-                )
-            except (ApiError, KeyError, TypeError, AttributeError, ValueError):
-                return False
+    Where it would refuse some of the question itself, all are taken; claims stay defaulted if they
+    are.
+    """
 
-        return is_valid if is_valid(question) else lambda _: True
+    def is_defaulted(candidate: Json) -> bool:
+        return all(default_claim(item) == item for item in candidate.get("claims") or ())
+
+    def is_taken(candidate: Json) -> bool:
+        try:
+            return not generator.explain_refusal(_with_types(candidate))
+        except (ApiError, KeyError, TypeError, AttributeError, ValueError):
+            return False
+
+    rules = [rule for rule in (is_defaulted, is_taken) if rule(question)]
+    return lambda candidate: all(rule(candidate) for rule in rules)
+
+
+def _with_types(question: Json) -> Json:
+    """Return the question with the kind of each object, which a file may leave out."""
+    return question | {
+        field: [{"apiVersion": _API, "kind": kind, **item} for item in question.get(field) or ()]
+        for field, kind in _KINDS.items()
+    }
 
 
 def _as_record(finding: Finding) -> NodeFinding:

@@ -19,11 +19,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from conformance.allocators.contract import AllocationQuestion
 from conformance.allocators.features import features_of
 from conformance.allocators.judging import answer_of_reference
+from conformance.data import scenarios_dir
 from conformance.fuzz.problem import Generator, claims_of, snapshot_of
 from kube.base.errors import UsageError
+from reference_allocator.gates import LATEST
 from reference_allocator.wire import CONTRACT, MAX_LINE
 
 Json = dict[str, Any]
+
+VECTORS: Final = scenarios_dir() / "vectors" / "allocation.ndjson"
+"""The shipped vectors."""
 
 _LISTS: Final = ("slices", "deviceClasses", "nodes", "allocated")
 _SHARED_CLAIM, _TEMPLATE = 6, 6
@@ -102,9 +107,10 @@ def _give_devices(question: Json, kubernetes: str) -> list[Json]:
     return [first, *others]
 
 
-def read_questions(file: Path) -> list[AskedQuestion]:
+def read_questions(file: Path, kubernetes: str = LATEST) -> list[AskedQuestion]:
     """Read a file of questions, or of vectors, one JSON object a line.
 
+    Vectors of other Kubernetes minors are left out.
     Raises UsageError: it cannot be read, or a line is neither; names the line.
     """
     try:
@@ -112,13 +118,18 @@ def read_questions(file: Path) -> list[AskedQuestion]:
             lines = [line for line in stream if line.strip()]
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    questions = [_read_line(f"{file}:{number}", line) for number, line in enumerate(lines, 1)]
+    read = (
+        _read_line(f"{file}:{number}", line, kubernetes) for number, line in enumerate(lines, 1)
+    )
+    questions = [question for question in read if question is not None]
     if not questions:
-        raise UsageError(f"{file}: has no questions")
+        which = f" for Kubernetes {kubernetes}" if lines else ""
+        raise UsageError(f"{file}: has no questions{which}")
     return [AskedQuestion(number, question) for number, question in enumerate(questions)]
 
 
-def _read_line(where: str, line: bytes) -> Json:
+def _read_line(where: str, line: bytes, kubernetes: str) -> Json | None:
+    """Return the question of a line; None: it is a vector of other minors."""
     if len(line) > MAX_LINE:
         raise UsageError(f"{where}: is longer than {MAX_LINE} bytes")
     try:
@@ -126,7 +137,8 @@ def _read_line(where: str, line: bytes) -> Json:
     except (ValueError, RecursionError):
         raise UsageError(f"{where}: is no JSON; each line is one question") from None
     if isinstance(value, Mapping) and "question" in value:
-        return read_vector(where, value).question
+        vector = read_vector(where, value)
+        return vector.question if kubernetes in vector.kubernetes else None
     if isinstance(value, Mapping) and value.get("contract", CONTRACT) != CONTRACT:
         raise UsageError(_unknown_contract(where, value["contract"]))
     return _validated(AllocationQuestion, where, value)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func celFeatures(chosen map[string]bool) (out dracel.Features) {
 }
 
 // respond answers a line. One allocator serves all nodes, in order.
-func respond(line []byte, timeout time.Duration) answer {
+func respond(line []byte, timeout time.Duration, defaultAllocator string) answer {
 	q, err := decode(line)
 	out := answer{ID: q.ID}
 	if err != nil {
@@ -151,7 +152,7 @@ func respond(line []byte, timeout time.Duration) answer {
 	for _, class := range q.DeviceClasses {
 		classes[class.Name] = class
 	}
-	if err := chooseAllocator(q.Allocator); err != nil {
+	if err := chooseAllocator(cmp.Or(q.Allocator, defaultAllocator)); err != nil {
 		out.Invalid = err.Error()
 		return out
 	}
@@ -159,7 +160,7 @@ func respond(line []byte, timeout time.Duration) answer {
 	state := allocatedState(append(q.Allocated, allocatedOf(q)...), features.ConsumableCapacity)
 	allocator, err := newAllocator(features, state, classes, q.Slices, cache)
 	if err != nil {
-		out.Invalid = err.Error()
+		out.Unsupported = err.Error()
 		return out
 	}
 	for _, node := range q.Nodes {

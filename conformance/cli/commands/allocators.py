@@ -70,6 +70,9 @@ def check(
             metavar="FILE", help="Questions or vectors in JSON lines. [default: random ones]"
         ),
     ] = None,
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="The shipped vectors of the minor instead.")
+    ] = False,
     count: Annotated[int, typer.Option(min=1, help="Number of random questions.")] = 1000,
     seed: Annotated[
         str, typer.Option(help="Their seed. [default: random]", show_default=False)
@@ -101,9 +104,13 @@ def check(
     """
     from conformance.allocators.check import Checker
     from conformance.allocators.program import Program
+    from conformance.allocators.questions import VECTORS
     from conformance.allocators.record import CheckHeader, Journal
     from conformance.allocators.report import CheckResult
 
+    if vectors and questions:
+        raise UsageError("--vectors and --questions: give one of them")
+    questions = VECTORS if vectors else questions
     if resume is not None:
         if program or questions or seed:
             raise UsageError("--resume goes on with the options of its folder; give no others")
@@ -170,7 +177,7 @@ def _open_questions(header: CheckHeader) -> tuple[Iterable[AskedQuestion], int]:
     from conformance.allocators.questions import draw_questions, read_questions
 
     if header.file:
-        asked = read_questions(Path(header.file))
+        asked = read_questions(Path(header.file), header.kubernetes)
         return asked, len(asked)
     drawn = draw_questions(header.kubernetes, header.seed, header.first, header.count)
     return drawn, header.count
@@ -199,6 +206,14 @@ def _write_reports(folder: Path, result: CheckResult) -> None:
     write_named(folder / "junit.xml", junit_xml(result))
     write_named(folder / "differences.ndjson", make_vectors(result))
     print_progress(f"reports in {folder}")
+
+
+@allocators_command.command(name="vectors", short_help="Print the shipped vectors.")
+def print_vectors() -> None:
+    """Print the shipped vectors, for the unit tests of an allocator."""
+    from conformance.allocators.questions import VECTORS
+
+    typer.echo(VECTORS.read_text(encoding="utf-8"), nl=False)
 
 
 @allocators_command.command(name="list", short_help="List the features that questions use.")

@@ -1,0 +1,1 @@
+"""Allocators of others, pinned as modules, and what came of asking them."""

@@ -1,0 +1,3 @@
+module dra-conformance.dev/vectors
+
+go 1.24
