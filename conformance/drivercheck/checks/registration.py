@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import time
 from contextlib import suppress
@@ -12,7 +13,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.kubelet import HEALTH, SERVICES, RefusedError, Registrar
 from conformance.drivercheck.violations import ViolationError
-from kube.kubelet.plugins import PLUGIN_TYPE
+from kube.kubelet.plugins import KUBELET_ROOT, PLUGIN_TYPE
 from reference_allocator.api.names import dns_subdomain_problems
 
 section = Section("registration")
@@ -20,6 +21,8 @@ section = Section("registration")
 _MANAGER = "kubernetes/pkg/kubelet/pluginmanager"
 _PLUGIN = "kubernetes/pkg/kubelet/cm/dra/plugin"
 _LONGEST_NAME = 63  # DriverNameMaxLength, resource/v1 types.go
+_UNIX_PATH_MAX = 108  # unixPathMax, dra_plugin_manager.go
+_NOT_PLAIN = re.compile(r"[%?#\x00-\x1f\x7f]")  # what url.Parse takes apart, decodes or refuses
 _RETRY_SECONDS = 3.0
 _GIVE_UP_SECONDS = 1.0  # one that gives up has ended by then
 
@@ -83,6 +86,21 @@ def endpoint_is_in_its_own_folder(bench: Bench) -> None:
     endpoint = Path(bench.driver.info.endpoint or own_folder / "none")
     if own_folder not in endpoint.parents:
         raise ViolationError(f"expected an endpoint in {own_folder}; found {endpoint}")
+
+
+@section.recommended(f"{_PLUGIN}/dra_plugin_manager.go, validateEndpoint; since Kubernetes 1.38")
+def endpoint_is_a_plain_path(bench: Bench) -> None:
+    """The endpoint has less than 108 bytes on a node, and no character with a meaning in a URL."""
+    endpoint = bench.driver.info.endpoint
+    folder = str(bench.driver.folder)
+    if endpoint.startswith(folder):
+        endpoint = f"{KUBELET_ROOT}{endpoint.removeprefix(folder)}"
+    length = len(endpoint.encode())
+    if length >= _UNIX_PATH_MAX:
+        text = f"expected an endpoint of less than {_UNIX_PATH_MAX} bytes; found {length}"
+        raise ViolationError(f"{text}: {endpoint[:200]!r}")
+    if endpoint.startswith("//") or _NOT_PLAIN.search(endpoint):
+        raise ViolationError(f"expected a plain path as endpoint; found {endpoint[:200]!r}")
 
 
 @section.required(f"{_PLUGIN}/dra_plugin_manager.go, ValidatePlugin")

@@ -65,6 +65,26 @@ def device_names_are_unique(bench: Bench) -> None:
         raise ViolationError(f"expected unique names; found twice: {', '.join(twice[:5])}")
 
 
+@section.recommended(f"{_CONTROLLER}, ValidateQualifiedNames; since Kubernetes 1.38")
+def names_without_the_drivers_domain(bench: Bench) -> None:
+    """Attributes and capacities are named without the driver's own domain, which they have anyway.
+
+    Who finds both spellings of a name takes one of them, and not everybody the same.
+    """
+    own = f"{bench.driver.name}/"
+    names = {
+        name
+        for resource_slice in bench.driver.await_slices()
+        for device in resource_slice["spec"].get("devices") or ()
+        for field in ("attributes", "capacity")
+        for name in device.get(field) or ()
+        if name.startswith(own)
+    }
+    if names:
+        listed = ", ".join(sorted(names)[:5])
+        raise ViolationError(f"expected names without {own}; found {listed}")
+
+
 @section.required(f"{_TYPES}, ResourcePool.Generation")
 def one_generation(bench: Bench) -> None:
     """All slices of a pool are of its newest generation."""

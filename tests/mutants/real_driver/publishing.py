@@ -92,6 +92,16 @@ def _same_names(slices: list[Json]) -> list[Json]:
     return [*first, *({**o, "metadata": m} for o, m in zip(first, names, strict=True))]
 
 
+def _with_domain(slices: list[Json]) -> list[Json]:
+    for item in slices:
+        for device in item["spec"].get("devices", ()):
+            device["attributes"] = {
+                f"{item['spec']['driver']}/{name}" if "/" not in name else name: value
+                for name, value in device.get("attributes", {}).items()
+            }
+    return slices
+
+
 def _too_few(slices: list[Json]) -> list[Json]:
     pool = slices[0]["spec"]["pool"]
     return _with_spec(slices, pool={**pool, "resourceSliceCount": len(slices) + 1})
@@ -134,6 +144,11 @@ OF_THE_CONTRACT: OfTheContract = {
         "two slices of a pool have devices of the same names",
         _slices(_same_names),
         "slices/device-names-are-unique",
+    ),
+    "publishes-its-own-domain": (
+        "attributes are named with the driver's domain",
+        _slices(_with_domain),
+        "slices/names-without-the-drivers-domain",
     ),
     "publishes-too-few-slices": (
         "a pool has fewer slices than they say",

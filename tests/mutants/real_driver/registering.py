@@ -115,6 +115,16 @@ OF_THE_CONTRACT: OfTheContract = {
         _endpoint(lambda endpoint: f"{endpoint}.nowhere"),
         "registration/endpoint-is-a-socket",
     ),
+    "endpoint-with-a-query": (
+        "the endpoint ends as a URL may, and a path need not",
+        _endpoint(lambda endpoint: f"{endpoint}?kubelet=yes"),
+        "registration/endpoint-is-a-plain-path",
+    ),
+    "endpoint-too-long-for-a-socket": (
+        "the endpoint goes in and out of a folder until it has 108 bytes",
+        _endpoint(lambda endpoint: endpoint.replace("/dra.sock", "/../" * 30 + "dra.sock")),
+        "registration/endpoint-is-a-plain-path",
+    ),
     "slow-info": (
         "GetInfo takes a second and a half",
         _info(type=_slow),
