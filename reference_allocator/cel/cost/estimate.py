@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Final
 
 from reference_allocator.cel import ast
@@ -26,18 +27,13 @@ from reference_allocator.cel.parser.macros import UNUSED
 _ZERO: Final = fixed_range(0)
 _ONE: Final = fixed_range(1)
 _NOTHING: Final = Range(MAX, 0)
+_KEEP_ELEMENTS: Final = frozenset({"@sortByAssociatedKeys", "distinct", "reverse", "slice", "sort"})
+"""The functions whose result has elements of their list, as cel-go knows since
+0.33 (its common/cost)."""
 
 
 class _Estimator(Knowledge):
-    """The estimate of the cost of one expression.
-
-    Attributes:
-        since_1_38: whether the estimates are cel-go 0.33's, with Kubernetes' sizes of 1.38.
-    """
-
-    def __init__(self, *, since_1_38: bool) -> None:
-        super().__init__()
-        self.since_1_38 = since_1_38
+    """The estimate of the cost of one expression."""
 
     def cost_of(self, node: ast.Node) -> Range:
         """Return the cost of an expression and all in it (cel-go ``coster.cost``)."""
@@ -166,7 +162,22 @@ class _Estimator(Knowledge):
                 result = self.size_of(node)
         if result is not None:
             self.sizes[id(node)] = result
+        if self.since_1_38 and node.target is not None:
+            entries = self.result_entries(node.function, node.target)
+            if entries is not None:
+                self.entries[id(node)] = entries
         return total.add(cost)
+
+    def result_entries(self, function: str, target: ast.Node) -> Entries | None:
+        """Return the sizes of the elements of a function's result, as far as 0.33 knows them."""
+        if function in _KEEP_ELEMENTS:
+            return self.entry_sizes(target)
+        if function != "flatten" or not isinstance(target, ast.ListExpr):
+            return None
+        inner = [self.entry_sizes(element) for element in target.elements]
+        if not inner or None in inner:
+            return None
+        return reduce(union_entries, inner)
 
     def function_cost(
         self,

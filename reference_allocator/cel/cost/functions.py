@@ -248,6 +248,11 @@ def estimate_since_1_38(
         if function == "getEscapedPath":  # A byte may become three.
             size = size.multiply(common.Range(1, 3))
         return _ONE, size
+    if overload == "list_distinct" and target is not None:  # Texts are compared for more.
+        is_text = bool(target.type.params) and target.type.params[0].kind in ("string", "bytes")
+        size = target.size_or_unknown()
+        factor = 2.0 + (common.STRING_FACTOR if is_text else 0.0)
+        return _estimate_list_call(factor, size.multiply(size))
     if overload == "list_flatten_int" and isinstance(args[0].expr, Literal):
         if args[0].expr.value < 0 and target is not None:
             return _estimate_list_call(float(common.MAX), target.size_or_unknown())

@@ -20,6 +20,9 @@ _SHARED: Final = 3
 """The length of a path whose Go slice has room for one more: there the paths of a fold's key and
 value share memory, and the key has the value's size (``pushIterKey``, ``pushIterValue``)."""
 _SCALARS: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
+_SCALARS_SINCE_1_38: Final = _SCALARS | {"type"}
+"""Kinds of types whose values have the size 1 (``isScalar`` of cel-go's checker/cost.go, since 0.33
+``computeTypeSize`` of common/cost, which looks into one optional only)."""
 
 
 class Entries(NamedTuple):
@@ -38,10 +41,13 @@ class Local(NamedTuple):
     entries: Entries | None
 
 
-def _is_scalar(checked: CelType) -> bool:
-    if checked.kind in _SCALARS:
-        return True
-    return checked.name == "optional_type" and _is_scalar(checked.params[0])
+def _is_scalar(checked: CelType, *, since_1_38: bool) -> bool:
+    """Return whether all values of a type have the size 1, as those of an optional of one have."""
+    scalars = _SCALARS_SINCE_1_38 if since_1_38 else _SCALARS
+    if checked.kind in scalars or checked.name != "optional_type":
+        return checked.kind in scalars
+    inner = checked.params[0]
+    return inner.kind in scalars or (not since_1_38 and _is_scalar(inner, since_1_38=False))
 
 
 def union_entries(first: Entries | None, second: Entries | None) -> Entries | None:
@@ -54,6 +60,9 @@ def union_entries(first: Entries | None, second: Entries | None) -> Entries | No
 class Knowledge:
     """The paths and sizes of the nodes of one expression, as far as known.
 
+    Args:
+        since_1_38: whether sizes and estimates are cel-go 0.33's, with Kubernetes' sizes of 1.38.
+
     Attributes:
         paths: id of a node -> how to get from a variable to its value.
         sizes: id of a node -> size.
@@ -61,7 +70,8 @@ class Knowledge:
         locals: variable of a fold -> its declarations, the innermost last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, since_1_38: bool) -> None:
+        self.since_1_38 = since_1_38
         self.paths: dict[int, tuple[str, ...]] = {}
         self.sizes: dict[int, Range] = {}
         self.entries: dict[int, Entries] = {}
@@ -93,7 +103,7 @@ class Knowledge:
         if declared_size is not None:
             self.sizes[id(node)] = declared_size
             return declared_size
-        if _is_scalar(node.type):
+        if _is_scalar(node.type, since_1_38=self.since_1_38):
             return _ONE
         local = self.find_local(node)
         return None if local is None else local.size

@@ -52,6 +52,17 @@ def comparable(answer: Json) -> Json:
     return {key: answer[key] for key in keys if key in answer}
 
 
+_GENERIC = re.compile(r"types\.(?:nativeMap|sliceList)\[[^\n]*\]")
+_BASES = {"nativeMap": "types.baseMap", "sliceList": "types.baseList"}
+
+
+def _with_base_types(answer: Json) -> Json:
+    """The answer with Go's types of maps and lists by the names that they had until 1.37."""
+    text = answer.get("compileError", "")
+    named = _GENERIC.sub(lambda found: _BASES[found[0][6:].partition("[")[0]], text)
+    return {**answer, "compileError": named} if text else answer
+
+
 def _without_guess(answer: Json) -> Json:
     """The answer without cel-go's guess at what an undeclared name was meant to be (1.38)."""
     if "compileError" not in answer:
@@ -65,6 +76,8 @@ def explanation(expression: str, theirs: Json, mine: Json) -> str:
     errors = [answer.get("error", "") for answer in (theirs, mine)]
     if _without_guess(theirs) == mine:
         return "guess"
+    if _with_base_types(theirs) == mine:
+        return "type name"
     if theirs.get("maxCost", 0) != mine.get("maxCost", 0) and all(
         answer.get("maxCost", 0) > _UNBOUNDED for answer in (theirs, mine)
     ):
