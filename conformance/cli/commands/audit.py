@@ -107,6 +107,14 @@ def audit_command(
         refuse_kubernetes(kubernetes)
     given = GivenFiles(kubernetes)
     document: Mapping[str, Any]
+    if upgrade_to:
+        if html is not None or kubelets:
+            raise UsageError("--upgrade-to: judges no allocations; leave --html and --kubelets out")
+        from conformance.cli.upgrades import print_upgrade
+
+        document = take_snapshot(options) if snapshot is None else given.read(snapshot)
+        live = options if snapshot is None else None
+        raise typer.Exit(print_upgrade(document, upgrade_to, live, as_json=output == "json"))
     if snapshot is None:
         document, findings = _audit_cluster(options, settle, kubelets)
     else:
@@ -120,11 +128,6 @@ def audit_command(
         from conformance.report.clusterpage import render_cluster
 
         write_page(html, lambda: render_cluster("Audit", document, findings=findings))
-    if upgrade_to:
-        from conformance.cli.upgrades import print_upgrade
-
-        live = options if snapshot is None else None
-        raise typer.Exit(print_upgrade(document, upgrade_to, live, as_json=output == "json"))
     _print_findings(document, findings, as_json=output == "json")
     raise typer.Exit(given.conclude(_conclude(document, findings)))
 
