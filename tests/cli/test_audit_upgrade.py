@@ -1,4 +1,4 @@
-"""`audit --upgrade-to` of a snapshot: what each row of the table finds, and what cannot be asked."""
+"""`audit --upgrade-to` of a snapshot: what each row of the table finds, what cannot be asked."""
 
 from __future__ import annotations
 
