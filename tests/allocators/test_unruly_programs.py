@@ -92,7 +92,8 @@ def test_what_a_program_started_ends_with_it(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     file = tmp_path / "program"
     file.write_text("no program")
-    for command in ("", "no-such-program-here", str(file)):
+    assert "give --program" in str(run("-o", tmp_path / "out").exception)
+    for command in ("no-such-program-here", str(file)):
         done = run("--program", command, "-o", tmp_path / "out")
         assert isinstance(done.exception, UsageError)
         assert "does not exist or is not executable" in str(done.exception)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.allocators.questions import draw_questions
 from reference_allocator.wire import answer_allocate
 from tests.allocators.asking import PROGRAMS, python, question, report, run, write
 
@@ -21,6 +22,13 @@ def test_the_reference_itself_is_right_at_every_level(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "conformant (exit code 0)" in done.stdout
     assert report(tmp_path / "out")["features"]["all questions"]["asked"] == 40
+
+
+def test_questions_have_only_fields_that_an_api_server_of_the_minor_stores() -> None:
+    for minor in ("1.34", "1.36", "1.37"):
+        asked = [each.question for each in draw_questions(minor, "fields", 0, 60)]
+        assert "nodeAllocatableResources" not in json.dumps(asked)
+        assert any("capacity" in json.dumps(question) for question in asked)
 
 
 @pytest.mark.parametrize(

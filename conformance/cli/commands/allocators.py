@@ -115,6 +115,8 @@ def check(
         if program or questions or seed:
             raise UsageError("--resume goes on with the options of its folder; give no others")
         header, journal = Journal.resume(resume)
+    elif not program:
+        raise UsageError("give --program, the command that answers questions")
     else:
         header = CheckHeader(
             program=list(words_of(program, "--program")),
