@@ -12,6 +12,9 @@ from typing import Any, Final, Literal
 Obj = dict[str, Any]
 """One Kubernetes object, or a part of one, as JSON."""
 
+KUBE_SCHEDULER: Final = "default-scheduler"
+"""``spec.schedulerName`` of a pod that names none (pkg/apis/core/v1/defaults.go)."""
+
 POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 """On a generated ResourceClaim (k8s.io/api/resource/v1, PodResourceClaimAnnotation)."""
 

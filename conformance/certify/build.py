@@ -34,8 +34,8 @@ from conformance.results.events.result import RunResult
 from conformance.results.events.run import RunStarted
 from conformance.results.events.scenario import Outcome, PlannedScenario
 from conformance.results.read import RecordedRun
-from conformance.scenario.scheduler import KUBE_SCHEDULER
 from kube.base.errors import ConformanceError, UsageError
+from kube.values import KUBE_SCHEDULER
 
 
 class OtherSuiteError(ConformanceError):

@@ -24,8 +24,8 @@ from conformance.certify.values import (
     UsedProfile,
 )
 from conformance.scenario.base import API_VERSION
-from conformance.scenario.scheduler import KUBE_SCHEDULER
 from kube.base.errors import ExitCode
+from kube.values import KUBE_SCHEDULER
 
 
 class _Dumper(yaml.SafeDumper):

@@ -36,6 +36,7 @@ from conformance.compare.waiting import (
 )
 from kube.base.errors import UsageError
 from kube.base.text import MAX_NAMES, join_some, one_line
+from kube.values import KUBE_SCHEDULER
 from reference_allocator.explain import Explanation
 from reference_allocator.explain.explanation import NodeReport
 from reference_allocator.snapshot import Snapshot
@@ -86,7 +87,7 @@ class PendingExplanation:
         fits_without_error: where an error on some node ends the scheduler's attempt, the nodes on
             which the claims could be allocated.
         faults: faults of Kubernetes that such errors are.
-        condition: what the scheduler said last.
+        condition: another scheduler's name, and what the scheduler said last.
     """
 
     subject: str
@@ -261,7 +262,7 @@ def _explain_waiting(
         resources=waiting.resources,
         fits_without_error=judged.fits if judged.failing else (),
         faults=tuple(find_known_faults(snapshot.kubernetes, judged)),
-        condition="".join(condition_of(snapshot, waiting.name)),
+        condition="; ".join(condition_of(snapshot, waiting.name)),
     )
 
 
@@ -303,9 +304,12 @@ def judge_nodes(case: Case, seconds: float) -> JudgedNodes:
 
 
 def condition_of(snapshot: Snapshot, name: str) -> Iterator[str]:
-    """Yield what the scheduler said last of a pod, if that is in the snapshot."""
+    """Yield whose pod it is, if it is another scheduler's, and what the scheduler said last."""
     for pod in snapshot.pods:
         if full_name(pod) == name:
+            scheduler = mapping_field(pod, "spec").get("schedulerName")
+            if scheduler not in (None, KUBE_SCHEDULER):
+                yield f"its scheduler is {scheduler}"
             for condition in mapping_field(pod, "status").get("conditions") or ():
                 if condition.get("type") == "PodScheduled" and condition.get("message"):
                     yield f"the scheduler said: {one_line(condition['message'])}"

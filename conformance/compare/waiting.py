@@ -9,6 +9,7 @@ from functools import cached_property
 from conformance.compare.case import (
     Case,
     Key,
+    consumers_of,
     describe_resources,
     known_resources,
     named_keys,
@@ -177,6 +178,9 @@ class _Claims:
         if not case.claims and notes and not case.requested:
             return Waiting(name, None, "; ".join(notes))
         notes += filter(None, [_describe_gates(pod), _describe_group(pod)])
+        if mapping_field(pod, "metadata").get("deletionTimestamp"):
+            notes.append("it is being deleted, and no scheduler places it")
+        notes += _describe_binding(case)
         if mapping_field(pod, "spec").get("nodeName"):
             if not case.claims:
                 texts = map(_describe_allocation, case.held)
@@ -196,6 +200,8 @@ class _Claims:
         name = entry.get("resourceClaimName") or statuses.get(entry.get("name"))
         if name:
             key = (namespace, str(name))
+            if template and key in self._claims and not _is_made_for(self._claims[key], pod):
+                return None, f"claim {name} was not made for it, but for a pod before it", None
             return (
                 (key, "", None) if key in self._claims else (None, self._describe_absent(key), None)
             )
@@ -233,6 +239,30 @@ class _Claims:
         own = any(user.get("name") == name_of(pod) for user in users)
         if key in self._allocated and len(users) >= RESERVED_FOR_MAX and not own:
             yield f"claim {key[1]} is used by {len(users)} pods, and by no more may it be"
+
+
+def _is_made_for(claim: Object, pod: Object) -> bool:
+    """Return whether a pod controls a claim (IsForPod of resourceclaim/claim.go).
+
+    Of what was typed by hand uids are not known.
+    """
+    owners = mapping_field(claim, "metadata").get("ownerReferences") or ()
+    uids = [owner.get("uid") for owner in owners if owner.get("controller")]
+    uid = str(mapping_field(pod, "metadata").get("uid") or "given")
+    return not uids or uid.startswith("given") or uid in uids
+
+
+def _describe_binding(case: Case) -> Iterator[str]:
+    """Yield the conditions for which the scheduler may wait before it binds the pod (KEP-5007).
+
+    Whether they are met is in the claim's ``status.devices``, which a snapshot has not.
+    """
+    for claim in case.held:
+        if "/".join(key_of(case.pod or {})) in consumers_of(claim):
+            for result in results_of(claim):
+                if conditions := ", ".join(result.get("bindingConditions") or ()):
+                    device = f"{result['driver']}/{result['pool']}/{result['device']}"
+                    yield f"it is bound once {device} has the conditions {conditions}"
 
 
 def _entry_of(claim: Object) -> str:

@@ -16,9 +16,6 @@ from conformance.scenario.documents.validate import hint, load_document, shipped
 from conformance.scenario.registry import load_registry
 from kube.base.errors import UsageError
 
-KUBE_SCHEDULER: Final = "default-scheduler"
-"""``spec.schedulerName`` of a pod that names none (pkg/apis/core/v1/defaults.go)."""
-
 OWN_WAYS: Final = ("Messages", "SchedulerFilterTimeout", "SchedulerScoring")
 """Features that are kube-scheduler's own wording or choice."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kube.values import Obj
+from kube.values import KUBE_SCHEDULER, Obj
 from reference_allocator.extended import is_extended_resource
 
 META = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "finalizers")
@@ -37,6 +37,8 @@ def reduced_pod(pod: Obj, reserved: Any) -> Obj | None:
     if not has and pod["metadata"].get("uid") not in reserved:
         return None
     kept_spec = pick(spec, *_SPEC)
+    if spec.get("schedulerName") not in (None, KUBE_SCHEDULER):
+        kept_spec["schedulerName"] = spec["schedulerName"]
     affinity: Mapping[str, Any] = pick(spec.get("affinity"), "nodeAffinity")
     if affinity:
         kept_spec["affinity"] = affinity

@@ -159,6 +159,9 @@ def from_template(**status: Any) -> Obj:
     template = {**cluster.claim("t"), "kind": "ResourceClaimTemplate"}
     template["spec"] = {"spec": cluster.claim(count=3)["spec"]}
     made = cluster.claim("p-e-xyz", 2)
+    if status.get("older"):
+        pod["metadata"]["uid"] = "uid-of-another"
+        pod["status"] = {"resourceClaimStatuses": [{"name": "e", "resourceClaimName": "p-e-xyz"}]}
     made["metadata"] |= {
         "annotations": {"resource.kubernetes.io/pod-claim-name": "e"},
         "ownerReferences": [{"kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}],
@@ -166,6 +169,19 @@ def from_template(**status: Any) -> Obj:
     return cluster.snapshot(
         claims=(made,) if status.get("made") else (), pods=(pod,), templates=(template,)
     )
+
+
+def pod_with(part: str, **fields: Any) -> Obj:
+    pod = claimed("p", "claim-0")
+    pod[part] |= fields
+    return cluster.snapshot(claims=(cluster.claim(),), pods=(pod,))
+
+
+def not_bound_yet() -> Obj:
+    """The pod's claim has its device, which is attached to the node only then."""
+    claim = used("claim-0", "p")
+    claim["status"]["allocation"]["devices"]["results"][0]["bindingConditions"] = ["attached"]
+    return cluster.snapshot(allocated=(claim,), pods=(claimed("p", "claim-0"),))
 
 
 INIT: dict[str, Any] = {"initContainers": [{"name": "i", **asking("2")}]}
@@ -287,6 +303,22 @@ CASES: Mapping[str, tuple[Situation, str]] = {
             "0/1 nodes; the claim of ResourceClaimTemplate t is not made yet node-a: 2 devices of"
             " class gpu: 2 left; 3 needed"
         ),
+    ),
+    "made for a pod before it": (
+        lambda: from_template(made=True, older=True),
+        "ns/p: claim p-e-xyz was not made for it, but for a pod before it",
+    ),
+    "pod being deleted": (
+        lambda: pod_with("metadata", deletionTimestamp="2026-01-01T00:00:00Z"),
+        "1/1 nodes; it is being deleted, and no scheduler places it",
+    ),
+    "another scheduler": (
+        lambda: pod_with("spec", schedulerName="volcano"),
+        "affinity to pods); its scheduler is volcano",
+    ),
+    "not bound yet": (
+        not_bound_yet,
+        "it is bound once gpu.example.com/node-a/gpu-0 has the conditions attached",
     ),
     "claim not in the status": (
         lambda: from_template(made=True),

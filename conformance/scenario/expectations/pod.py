@@ -11,8 +11,7 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import ObjectSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Evaluation, Timed
 from conformance.scenario.lint_context import LintContext
-from conformance.scenario.scheduler import KUBE_SCHEDULER
-from kube.values import Obj
+from kube.values import KUBE_SCHEDULER, Obj
 
 _UNUSABLE: Final = re.compile(
     r"asks for all devices, but resource pool (?P<pool>\S+) is currently"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from conformance.data import scenarios_dir
-from conformance.scenario.scheduler import KUBE_SCHEDULER
 from conformance.seam.abilities import Ability, fault_ability, metrics_ability
 from conformance.seam.scope import Target
 from conformance.seam.values import Capabilities
@@ -37,7 +36,7 @@ from kube.api import Api
 from kube.base.errors import UsageError
 from kube.connection import Connection
 from kube.kubeconfig import default_kubeconfig
-from kube.values import Obj
+from kube.values import KUBE_SCHEDULER, Obj
 from localkube.base import DEFAULT_IMAGE, ClusterAccess, Progress, silent
 
 if TYPE_CHECKING:
