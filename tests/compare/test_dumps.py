@@ -157,6 +157,16 @@ def test_objects_are_completed_as_an_api_server_does(tmp_path: Path) -> None:
     assert (item["spec"]["pool"]["generation"], item["spec"]["devices"][0]["attributes"]) == (0, {})
 
 
+def test_a_pod_of_another_scheduler_keeps_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    kept = []
+    for name in ("default-scheduler", "volcano"):
+        pod = {**POD, "spec": {**POD["spec"], "schedulerName": name}}
+        file.write_text(yaml.safe_dump_all([*OBJECTS[:4], pod]))
+        kept.append(read_dump(file)["pods"][0]["spec"].get("schedulerName"))
+    assert kept == [None, "volcano"]
+
+
 def test_what_was_not_given_is_asked_for_by_name(tmp_path: Path) -> None:
     file = tmp_path / "part.yaml"
     file.write_text(yaml.safe_dump_all([of_kind("ResourceClaim")[0], *of_kind("ResourceSlice")]))
