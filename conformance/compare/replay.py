@@ -46,6 +46,7 @@ from conformance.scenario.registry import load_known_issues
 from conformance.targets.opening.conversions import gates_of, version_of
 from kube.base.errors import UsageError
 from kube.base.options import option_field
+from kube.base.text import join_some
 from reference_allocator.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -124,10 +125,7 @@ def replay(document: Obj, path: Path) -> tuple[Judgement, ...]:
         if document.get("kind") == "Snapshot" or isinstance(document.get("snapshot"), Mapping):
             undecided = list(_list_undecided(document))
             if not undecided:
-                raise UsageError(
-                    "has no claim without an allocation, so there is nothing to judge; give a"
-                    " decision (with $.allocations), or the snapshot of a pod that stayed pending"
-                )
+                raise UsageError(_explain_nothing(document))
             judged = map(_judge_waiting, undecided)
             return tuple(item for item in judged if item is not None)
     except UsageError as error:
@@ -135,6 +133,21 @@ def replay(document: Obj, path: Path) -> tuple[Judgement, ...]:
     raise UsageError(
         f"{path}: is neither a decision (with $.allocations and $.snapshot) nor a snapshot"
         " ($.kind: Snapshot); give a file that a run saved"
+    )
+
+
+def _explain_nothing(document: Mapping[str, Any]) -> str:
+    """Return why nothing of a snapshot is judged."""
+    waiting = []
+    if document.get("pods"):
+        snapshot = read_snapshot(document)
+        waiting = ask_reference(lambda: all_waiting(snapshot))
+    if waiting:
+        names = join_some([item.name for item in waiting])
+        return f"not by devices alone wait {names}; `dra-conformance explain` says why"
+    return (
+        "has no claim without an allocation, so there is nothing to judge; give a decision (with"
+        " $.allocations), or the snapshot of a pod that stayed pending"
     )
 
 

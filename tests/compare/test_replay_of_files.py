@@ -165,6 +165,13 @@ def test_a_snapshot_that_leaves_nothing_open_is_not_called_right(tmp_path: Path)
             judge_file(saved(tmp_path, document))
 
 
+def test_a_pod_that_waits_for_something_else_is_not_judged(tmp_path: Path) -> None:
+    gated = waits("p", "claim-0", schedulingGates=[{"name": "quota"}])
+    state = snapshot(claims=(claim(),), pods=(gated,))
+    with pytest.raises(UsageError, match="not by devices alone wait ns/p; `dra-conformance expl"):
+        judge_file(saved(tmp_path, state))
+
+
 @pytest.mark.parametrize("make", ["fifo", "zero"])
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: str) -> None:
     path = tmp_path / "saved.json"
