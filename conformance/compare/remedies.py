@@ -100,7 +100,8 @@ def prove_changes(
         explanation = Explanation(
             tuple(report for report in explanation.nodes if report.node in nodes)
         )
-        case = replace(case, snapshot=restrict_to_nodes(case.snapshot, nodes))
+        few = _leave_out_pods(restrict_to_nodes(case.snapshot, nodes))
+        case = replace(case, snapshot=few)
     changes = sorted(_changes(case, explanation, failing), key=lambda change: change.cost)
     proved: dict[int, tuple[str, Case, str]] = {}
     for change in changes:
@@ -149,6 +150,18 @@ def restrict_to_nodes(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
     }
     allocated = (claim for claim in snapshot.allocated if key_of(claim) in named | of_pools)
     return replace(part, allocated=tuple(allocated))
+
+
+def _leave_out_pods(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot without the pods on other nodes that use none of its claims."""
+    nodes = {"", *map(name_of, snapshot.nodes)}
+    users = {pod for claim in snapshot.allocated for pod in consumers_of(claim)}
+    near = tuple(
+        pod
+        for pod in snapshot.pods
+        if (mapping_field(pod, "spec").get("nodeName") or "") in nodes or full_name(pod) in users
+    )
+    return replace(snapshot, pods=near or snapshot.pods)  # whether any is known counts, too
 
 
 def _changes(case: Case, explanation: Explanation, failing: Sequence[str]) -> Iterator[Change]:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import Node, ResourceClaim
+from reference_allocator.api.reading import read_all
 from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.errors import AllocationError, NodeAllocationError
@@ -38,33 +39,34 @@ def explain(snapshot: Snapshot, *, seconds: float = 10.0) -> Explanation:
     """
     deadline = time.monotonic() + seconds
     allocator = Allocator.from_snapshot(snapshot)
+    read = read_all(snapshot.claims, ResourceClaim.from_dict, "claims")
+    claims = list(zip(snapshot.claims, read, strict=True))
     return Explanation(
         tuple(
-            _NodeExplainer(allocator, node, snapshot.claims, deadline).make_report()
+            _NodeExplainer(allocator, node, claims, deadline).make_report()
             for node in snapshot.nodes
         )
     )
 
 
 class _NodeExplainer:
-    """The explanation for one node."""
+    """The explanation for one node. ``claims``: each as JSON, and as it was read from that."""
 
     def __init__(
         self,
         allocator: Allocator,
         node: Mapping[str, Any],
-        claims: Sequence[Mapping[str, Any]],
+        claims: Sequence[tuple[Mapping[str, Any], ResourceClaim]],
         deadline: float,
     ) -> None:
         self._allocator = allocator
-        self._raw_node = node
         self._node = Node.from_dict(node)
-        self._raw_claims = claims
+        self._claims = claims
         self._deadline = deadline
 
     def make_report(self) -> NodeReport:
         """Return why the claims can or cannot be allocated on the node."""
-        outcome = self._allocate(self._raw_claims)
+        outcome = self._allocate([claim for _, claim in self._claims])
         requests: tuple[RequestReport, ...] = ()
         pools: tuple[str, ...] = ()
         conflict: tuple[str, ...] = ()
@@ -78,8 +80,8 @@ class _NodeExplainer:
             conflict = self._find_conflict()
         return NodeReport(self._node.name, outcome.kind, outcome.error, pools, requests, conflict)
 
-    def _allocate(self, claims: Sequence[Mapping[str, Any]]) -> Any:
-        return self._allocator.allocate(self._raw_node, claims, deadline=self._deadline)
+    def _allocate(self, claims: Sequence[Mapping[str, Any] | ResourceClaim]) -> Any:
+        return self._allocator.allocate(self._node, claims, deadline=self._deadline)
 
     def _each_fits_alone(self, requests: Sequence[RequestReport]) -> bool:
         """Return whether each request fits alone, one with alternatives by one of them."""
@@ -92,8 +94,8 @@ class _NodeExplainer:
     def _report_requests(self, view: NodeView) -> Iterator[RequestReport]:
         index = self._allocator.index
         matcher = Matcher(index.features, index.selectors, view, None)
-        for raw in self._raw_claims:
-            claim = index.validator.validate_claim(ResourceClaim.from_dict(raw), matcher, view)
+        for raw, read in self._claims:
+            claim = index.validator.validate_claim(read, matcher, view)
             usage = Usage(index.features, [claim], matcher)
             for options in claim.requests:
                 for request in options:
@@ -194,7 +196,7 @@ class _NodeExplainer:
 
     def _find_conflict(self) -> tuple[str, ...]:
         """Return the smallest set of claims, or of requests of one, that do not fit together."""
-        claims = [(ResourceClaim.from_dict(raw).ref, raw) for raw in self._raw_claims]
+        claims = [(read.ref, raw) for raw, read in self._claims]
         chosen = self._find_smallest(claims, 1, lambda chosen: [raw for _, raw in chosen])
         if len(chosen) != 1:
             return tuple(f"claim {name}" for name, _ in chosen)
