@@ -115,6 +115,15 @@ def _everything() -> Iterator[Part]:
         missing=_lacking("fuzz"),
     )
     yield Part(
+        "fuzz-api",
+        "everything",
+        "random requests, answered by our API server and by kube-apiserver",
+        (("ci/fuzz-api", "-n", "1500", "--seed", FUZZ_SEED),),
+        seconds=120,
+        paths=_paths("kubesim/* tests/kubesim/apidiff/* ci/fuzz-api"),
+        missing=_lacking("fuzz"),
+    )
+    yield Part(
         "allure",
         "everything",
         "that Allure 3 shows in a browser what we wrote for it",

@@ -88,8 +88,8 @@ class ApiServer:
         """
         labels = deletion.namespace_labels(self._store, kind, new)
         checked = new_objects.with_generated_name(new)
-        disabled_fields.admit_slice(self._cluster.gates, self._store, checked)
         self.validate_new(kind, checked, labels)
+        disabled_fields.admit_slice(self._cluster.gates, self._store, checked)
         self.quotas.admit(checked)
 
     def build_table(self, kind: str, objects: Sequence[Obj], metadata: Obj) -> Obj:
@@ -234,7 +234,6 @@ class ApiServer:
             if is_changed and goforms.drop_unset(new)["spec"] == old["spec"]:
                 # Its strategy counts a change before it drops what is disabled.
                 new["metadata"]["generation"] += 1
-            disabled_fields.admit_slice(self._cluster.gates, self._store, new)
         if entries is not None:
             new["metadata"]["managedFields"] = entries
         try:
@@ -246,6 +245,8 @@ class ApiServer:
         if forbidden:
             refusal = invalid_status(kind, ref.name, forbidden)
             raise self._arrange(kind, ref.api_version, new, refusal)
+        if subresource != "status":
+            disabled_fields.admit_slice(self._cluster.gates, self._store, new)
         stored = self._store.replace(goforms.drop_unset(new) if tells_empty_lists else new)
         return conversion.to_version(stored, ref.api_version)
 

@@ -95,7 +95,7 @@ class Form:
         if self.target:
             meta = result["metadata"]
             kind = "PartialObjectMetadataList"
-            partials = [_partial(item) for item in items]
+            partials = [_partial(item) for item in items] or None  # as Go writes a list without any
             return {"kind": kind, "apiVersion": _META, "metadata": meta, "items": partials}
         return {**result, "items": [_without_type(encode_object(item)) for item in items]}
 

@@ -17,6 +17,7 @@ from kubesim.validation.errors import (
     FieldError,
     check_each,
     check_fields,
+    check_one_of,
     check_unique,
     duplicate,
     forbidden,
@@ -158,12 +159,7 @@ def _check_attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
                 yield invalid(inner, text, VERSION_TEXT)
             if isinstance(text, str) and len(text) > ATTRIBUTE_VALUE_MAX:
                 yield too_long(inner, ATTRIBUTE_VALUE_MAX)
-    listed = ", ".join(f"`{field}`" for field in _VALUES)
-    if not values:
-        yield invalid(path, "", f"must specify one of: {listed}")
-    elif len(values) > 1:
-        set_fields = "{" + ", ".join(field for field in _VALUES if field in values) + "}"
-        yield invalid(path, set_fields, f"must specify exactly one of: {listed}")
+    yield from check_one_of(values, _VALUES, path)
 
 
 def is_semver(text: str, digits: int | None = None) -> bool:

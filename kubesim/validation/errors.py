@@ -7,7 +7,7 @@ k8s.io/apimachinery/pkg/api/errors: a scenario that expects a message must see t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,18 @@ def too_many(path: str, count: int, limit: int) -> FieldError:
     return FieldError(
         path, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items"
     )
+
+
+def check_one_of(
+    present: Collection[str], choices: Sequence[str], path: str
+) -> Iterator[FieldError]:
+    """Check that one of the fields of a union is there (declarative validation's ``Union``)."""
+    found = [field for field in choices if field in present]
+    listed = ", ".join(f"`{field}`" for field in choices)
+    if not found:
+        yield invalid(path, "", f"must specify one of: {listed}")
+    elif len(found) > 1:
+        yield invalid(path, f"{{{', '.join(found)}}}", f"must specify exactly one of: {listed}")
 
 
 def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:

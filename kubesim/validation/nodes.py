@@ -11,7 +11,14 @@ from typing import Any
 
 from kube.values import Obj
 from kubesim.validation import names
-from kubesim.validation.errors import FieldError, forbidden, invalid, not_found, required
+from kubesim.validation.errors import (
+    FieldError,
+    check_one_of,
+    forbidden,
+    invalid,
+    not_found,
+    required,
+)
 from reference_allocator.api.quantity import parse_quantity
 
 _RESOURCES = ("cpu", "memory")
@@ -101,6 +108,11 @@ def _check_mapping(mapped: Obj, capacity: Mapping[str, Any], path: str) -> Itera
     if multiplier is not None and key is None:
         detail = "capacityKey is required when capacityMultiplier is set"
         yield required(f"{path}.capacityKey", detail)
+    yield from check_one_of(
+        [name for name, value in mapped.items() if value is not None],
+        ("capacityKey", "deviceMultiplier"),
+        path,
+    )
 
 
 def _check_overhead(overhead: Obj, path: str) -> Iterator[FieldError]:

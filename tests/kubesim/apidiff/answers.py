@@ -32,6 +32,8 @@ def read_answer(code: int, warnings: list[str], data: bytes) -> Answer:
         body = _clean(json.loads(data), "")
     except ValueError:
         body = data.decode("utf-8", "replace")
+        if body.startswith('{"type":'):  # the events of a watch
+            body = [_clean(json.loads(line), "") for line in body.splitlines()]
     return Answer(code, sorted(warnings), body)
 
 

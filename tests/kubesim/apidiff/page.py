@@ -1,7 +1,6 @@
 """Requests that once were answered otherwise than on a cluster, each by a name.
 
-Their real answers are in ``page-1.37.json``. As a program with ``--kubeconfig FILE`` it asks a bare
-API server for them again.
+Their real answers are in ``page-1.37.json``. As a program it asks bare API servers for them again.
 """
 
 from __future__ import annotations
@@ -10,12 +9,15 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from kube.values import Obj
+from localkube.binaries.build import resolve_binaries
+from localkube.layout import default_cache
 from tests.kubesim.apidiff.differences import ask
 from tests.kubesim.apidiff.requests import DRIVER, NAMESPACE, Case, Sent
-from tests.kubesim.apidiff.servers import Real, create_namespace
+from tests.kubesim.apidiff.servers import PROGRAMS, bare_server
 
 FILE: Final = Path(__file__).with_name("page-1.37.json")
 _GROUP: Final = "/apis/resource.k8s.io/v1"
@@ -62,6 +64,10 @@ def _slice(*devices: Obj, **spec: Any) -> Obj:
 _CLASS: Final = Sent("POST", _CLASSES, (), _class())
 _ONE_CLAIM: Final = Sent("POST", _CLAIMS, (), _claim())
 _GET_CLASS: Final = Sent("GET", f"{_CLASSES}/page")
+
+
+def _mapping(mapping: Obj) -> Obj:
+    return {"nodeAllocatableResources": {"cpu": {"mapping": mapping}}}
 
 
 def _delete(body: Any = None, **query: str) -> list[Sent]:
@@ -150,6 +156,18 @@ PAGE: Final[dict[str, list[Sent]]] = {
     "S17 list at no version": [Sent("GET", _CLASSES, (("resourceVersion", "abc"),))],
     "S17 initial events without a match": [
         Sent("GET", _CLASSES, (("watch", "1"), ("sendInitialEvents", "true")))
+    ],
+    "S18 initial events without bookmarks": [
+        _CLASS,
+        Sent(
+            "GET",
+            _CLASSES,
+            (
+                *(("watch", "1"), ("timeoutSeconds", "1"), ("sendInitialEvents", "true")),
+                ("resourceVersionMatch", "NotOlderThan"),
+                ("fieldSelector", "metadata.name=page"),
+            ),
+        ),
     ],
     "S19 a version that goes": [Sent("GET", f"{_FLAT}/none")],
     "S19 capitals in a driver's name": [
@@ -252,6 +270,18 @@ PAGE: Final[dict[str, list[Sent]]] = {
 }
 """Name of a row -> its requests."""
 
+GATES: Final = {"DRANodeAllocatableResources": True}
+GATED_PAGE: Final[dict[str, list[Sent]]] = {
+    f"S14 a mapping {name}": [
+        Sent("POST", _SLICES, _DRY, _slice({"name": "d", **_mapping(mapping)}))
+    ]
+    for name, mapping in {
+        "of two": {"capacityKey": "c", "capacityMultiplier": "1", "deviceMultiplier": "1"},
+        "of none": {},
+    }.items()
+}
+"""The same of a server with these gates."""
+
 _CLEANUP: Final = [
     Sent("DELETE", f"{path}/page") for path in (_CLASSES, _CLAIMS, _TEMPLATES, _SLICES, _RULES)
 ]
@@ -259,19 +289,20 @@ _CLEANUP: Final = [
 
 def case_of_row(name: str) -> Case:
     """Return the case of a row."""
-    return Case(PAGE[name], _CLEANUP)
+    return Case((PAGE | GATED_PAGE)[name], _CLEANUP)
 
 
 def main() -> None:
     """Write the real answers of all rows."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--kubeconfig", type=Path, required=True, help="of a bare API server")
-    real = Real(parser.parse_args().kubeconfig)
-    create_namespace(real)
-    answers = {
-        name: [dataclasses.asdict(answer) for answer in ask(real, case_of_row(name))]
-        for name in PAGE
-    }
+    parser.add_argument("--binaries", type=Path, help="folder with etcd and kube-apiserver")
+    binaries = resolve_binaries(parser.parse_args().binaries, default_cache(), PROGRAMS, print)
+    answers = {}
+    for page, gates in ((PAGE, {}), (GATED_PAGE, GATES)):
+        with TemporaryDirectory() as folder, bare_server(binaries, Path(folder), gates) as real:
+            for name in page:
+                asked = ask(real, case_of_row(name))
+                answers[name] = [dataclasses.asdict(answer) for answer in asked]
     FILE.write_text(json.dumps(answers, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -27,6 +27,7 @@ from localkube.state import State, free_ports
 from tests.kubesim.apidiff.answers import Answer, read_answer
 from tests.kubesim.apidiff.requests import NAMESPACE, Sent
 
+PROGRAMS: Final = ("etcd", "kube-apiserver")
 _READY_SECONDS: Final = 120
 _TOKEN: Final = "token"
 
@@ -62,7 +63,12 @@ class Ours:
         }
         received: list[dict[str, Any]] = []
 
+        is_read = asyncio.Event()
+
         async def receive() -> dict[str, Any]:
+            if is_read.is_set():  # the client stays
+                await asyncio.Event().wait()
+            is_read.set()
             return {"type": "http.request", "body": body or b"", "more_body": False}
 
         async def send(message: Any) -> None:

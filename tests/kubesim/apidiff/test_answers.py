@@ -10,7 +10,7 @@ import pytest
 
 from tests.kubesim.apidiff.answers import Answer
 from tests.kubesim.apidiff.differences import ask, compare
-from tests.kubesim.apidiff.page import FILE, PAGE, case_of_row
+from tests.kubesim.apidiff.page import FILE, GATED_PAGE, GATES, PAGE, case_of_row
 from tests.kubesim.apidiff.recorded import read_recording
 from tests.kubesim.apidiff.requests import case_of
 from tests.kubesim.apidiff.servers import Ours
@@ -24,6 +24,14 @@ def ours() -> Iterator[Ours]:
     server = Ours("1.37.1")
     yield server
     server.close()
+
+
+@pytest.mark.parametrize("name", GATED_PAGE)
+def test_a_gated_row_is_answered_as_kubernetes_1_37_answers_it(name: str) -> None:
+    server = Ours("1.37.1", GATES)
+    answers = ask(server, case_of_row(name))
+    server.close()
+    assert answers == [Answer(**answer) for answer in _PAGE[name]]
 
 
 @pytest.mark.parametrize("name", PAGE)
