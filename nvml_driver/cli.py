@@ -165,6 +165,30 @@ def dump(
     typer.echo(json.dumps(profile, indent=2) + os.linesep, nl=False)
 
 
+@app.command(
+    cls=HelpCommand,
+    short_help="Start a program that sees simulated GPUs.",
+    context_settings={"allow_interspersed_args": False},
+)
+def simulate(
+    program: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", help="What is started.")
+    ],
+    profile: Annotated[
+        str, typer.Option(metavar="PROFILE", help="The GPUs: a profile's name or file.")
+    ] = "t4x4",
+) -> None:
+    """Start a program that sees simulated GPUs, for example: simulate -- nvitop -1.
+
+    Whatever loads libnvidia-ml.so.1 gets the simulated one; the program needs no change, the
+    machine no GPU. The exit status is the program's.
+    """
+    from nvml_driver.simulated.profile import load_profile
+    from nvml_driver.simulated.programs import run_program
+
+    raise typer.Exit(run_program(load_profile(profile), program))
+
+
 def main() -> None:
     """Run the command; a DriverError is one line on standard error and the exit status."""
     try:

@@ -176,6 +176,19 @@ def _everything() -> Iterator[Part]:
         missing=_lacking("fuzz"),
     )
     yield Part(
+        "consumers",
+        "everything",
+        "that programs of others which read GPUs by NVML work on the simulated library",
+        (
+            pytest(
+                "consumers", "tests/nvml_driver/simulated/test_consumers.py", "-m", "needs_clients"
+            ),
+        ),
+        seconds=120,
+        paths=_paths("nvml_driver/simulated/*"),
+        missing=_lacking("fuzz"),
+    )
+    yield Part(
         "site",
         "everything",
         "that the site is built, no link in it leads nowhere, and README's numbers are true",

@@ -23,6 +23,20 @@ void simulated_unlock(int *held)
     pthread_mutex_unlock(&lock);
 }
 
+static void unlock_in_parent(void) { pthread_mutex_unlock(&lock); }
+
+/* Its owner is a thread of the parent, so the child cannot unlock it. */
+static void renew_in_child(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}
+
+/* A process that forks while another of its threads is in here: the child finds the lock free. */
+__attribute__((constructor)) static void survive_forks(void)
+{
+    pthread_atfork(simulated_lock, unlock_in_parent, renew_in_child);
+}
+
 machine_t *selected_machine(void) { return selected != NULL ? selected : from_environment; }
 
 static void adopt(machine_t *machine)

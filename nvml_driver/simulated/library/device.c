@@ -57,15 +57,27 @@ API int nvmlDeviceGetHandleByUUID(const char *uuid, device_t *device)
     return NOT_FOUND;
 }
 
+/* domain:bus:device.function, bus:device.function or domain:bus:device, in hexadecimal. */
+static bool read_bus_id(const char *text, unsigned *domain, unsigned *bus, unsigned *slot)
+{
+    const char *forms[] = {"%8x:%2x:%2x.0%n", "%8x:%2x:%2x%n"};
+    for (unsigned i = 0; i < sizeof forms / sizeof *forms; i++) {
+        int end = -1;
+        if (sscanf(text, forms[i], domain, bus, slot, &end) == 3 && end > 0 && text[end] == '\0')
+            return true;
+    }
+    int end = -1;
+    *domain = 0;
+    return sscanf(text, "%2x:%2x.0%n", bus, slot, &end) == 2 && end > 0 && text[end] == '\0';
+}
+
 API int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, device_t *device)
 {
     LOCKED;
     unsigned domain = 0, bus = 0, slot = 0;
-    int end = -1;
     CHECK(check_machine(__func__, device));
     machine_t *machine = selected_machine();
-    if (bus_id == NULL || sscanf(bus_id, "%8x:%2x:%2x.0%n", &domain, &bus, &slot, &end) != 3
-        || end < 0 || bus_id[end] != '\0')
+    if (bus_id == NULL || !read_bus_id(bus_id, &domain, &bus, &slot))
         return INVALID_ARGUMENT;
     for (unsigned i = 0; i < machine->gpu_count; i++) {
         gpu_t *gpu = &machine->gpus[i];
@@ -78,12 +90,14 @@ API int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, device_t *device)
     return NOT_FOUND;
 }
 
+/* Of a MIG device: which it is of its GPU, as nvmlDeviceGetMigDeviceHandleByIndex counts. */
 API int nvmlDeviceGetIndex(device_t device, unsigned *index)
 {
     LOCKED;
     gpu_t *gpu;
-    CHECK(check_gpu(__func__, device, index, &gpu));
-    *index = (unsigned)(gpu - gpu->machine->gpus);
+    ci_t *ci;
+    CHECK(check_any(__func__, device, index, &gpu, &ci));
+    *index = ci == NULL ? (unsigned)(gpu - gpu->machine->gpus) : mig_index(ci);
     return SUCCESS;
 }
 
@@ -227,6 +241,46 @@ API int nvmlDeviceGetPciInfo_v3(device_t device, pci_info_t *pci)
              gpu->pci_bus & 0xffu, gpu->pci_device & 0x1fu);
     return SUCCESS;
 }
+
+/* What these names stood for before: a structure that ends sooner. */
+static int older_pci_info(const char *function, device_t device, void *pci, size_t size)
+{
+    gpu_t *gpu;
+    ci_t *ci;
+    pci_info_t full;
+    CHECK(check_any(function, device, pci, &gpu, &ci));
+    CHECK(nvmlDeviceGetPciInfo_v3(device, &full));
+    memcpy(pci, &full, size);
+    return SUCCESS;
+}
+
+API int nvmlDeviceGetPciInfo(device_t device, void *pci)
+{
+    LOCKED;
+    return older_pci_info(__func__, device, pci, offsetof(pci_info_t, pci_subsystem_id));
+}
+
+API int nvmlDeviceGetPciInfo_v2(device_t device, void *pci)
+{
+    LOCKED;
+    return older_pci_info(__func__, device, pci, offsetof(pci_info_t, bus_id));
+}
+
+/* ---- names from before they had versions --------------------------------------------------------- */
+
+API int nvmlDeviceGetCount(unsigned *count) { return nvmlDeviceGetCount_v2(count); }
+
+API int nvmlDeviceGetHandleByIndex(unsigned index, device_t *device)
+{
+    return nvmlDeviceGetHandleByIndex_v2(index, device);
+}
+
+API int nvmlDeviceGetHandleByPciBusId(const char *bus_id, device_t *device)
+{
+    return nvmlDeviceGetHandleByPciBusId_v2(bus_id, device);
+}
+
+/* ---- what else a device says ----------------------------------------------------------------------- */
 
 typedef struct {
     unsigned version, value;

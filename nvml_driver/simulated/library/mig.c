@@ -606,8 +606,8 @@ API int nvmlDeviceGetMaxMigDeviceCount(device_t device, unsigned *count)
     LOCKED;
     gpu_t *gpu;
     CHECK(check_gpu(__func__, device, count, &gpu));
-    *count = 0;
-    for (unsigned i = 0; gpu->has_mig && i < gpu->mig_profile_count; i++)
+    *count = 0; /* also while the mode is off */
+    for (unsigned i = 0; gpu->mig_mode == 1 && i < gpu->mig_profile_count; i++)
         if (gpu->mig_profiles[i].instances > *count)
             *count = gpu->mig_profiles[i].instances;
     return SUCCESS;
@@ -627,6 +627,19 @@ API int nvmlDeviceGetMigDeviceHandleByIndex(device_t device, unsigned index, dev
                 return SUCCESS;
             }
     return NOT_FOUND;
+}
+
+unsigned mig_index(const ci_t *wanted)
+{
+    const gpu_t *gpu = wanted->gi->gpu;
+    unsigned index = 0;
+    for (unsigned g = 0; g < MAX_GIS; g++)
+        for (unsigned c = 0; gpu->gis[g].used && c < MAX_CIS; c++) {
+            if (&gpu->gis[g].cis[c] == wanted)
+                return index;
+            index += gpu->gis[g].cis[c].used;
+        }
+    return index;
 }
 
 API int nvmlDeviceIsMigDeviceHandle(device_t device, unsigned *is_mig)
@@ -653,6 +666,31 @@ API int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device_t mig, device_t *dev
     CHECK(check_mig(__func__, mig, device, &ci));
     *device = ci->gi->gpu;
     return SUCCESS;
+}
+
+typedef struct {
+    unsigned multiprocessors, copy, decoders, encoders, jpeg, ofa, gi_slices, ci_slices;
+    u64 memory_mb;
+} attributes_t;
+
+API int nvmlDeviceGetAttributes_v2(device_t device, attributes_t *attributes)
+{
+    LOCKED;
+    gpu_t *gpu;
+    ci_t *ci;
+    CHECK(check_any(__func__, device, attributes, &gpu, &ci));
+    if (ci == NULL)
+        return NOT_SUPPORTED; /* of MIG devices alone */
+    const mig_profile_t *p = profile_of(ci->gi);
+    *attributes = (attributes_t){p->multiprocessors * ci->size / p->slices, p->copy_engines,
+                                 p->decoders, p->encoders, p->jpeg_engines, p->ofa_engines,
+                                 p->slices, ci->size, p->memory_mb};
+    return SUCCESS;
+}
+
+API int nvmlDeviceGetAttributes(device_t device, attributes_t *attributes)
+{
+    return nvmlDeviceGetAttributes_v2(device, attributes);
 }
 
 API int nvmlDeviceGetGpuInstanceId(device_t mig, unsigned *id)

@@ -180,6 +180,7 @@ char *next_word(char **rest);
 const mig_profile_t *profile_of(const gi_t *gi);
 gi_t *place_gi(gpu_t *gpu, unsigned profile, unsigned start, int *result);
 ci_t *place_ci(gi_t *gi, unsigned profile, int slot, int *result);
+unsigned mig_index(const ci_t *ci);
 void mig_uuid(const ci_t *ci, char out[MAX_TEXT]);
 void mig_boot(machine_t *machine);
 int mig_control(gpu_t *gpu, char *words); /* obeys the rest of a control line */

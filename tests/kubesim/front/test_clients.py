@@ -14,15 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from kube.base.locks import file_lock
 from tests.go_programs import KUBECTL, KUBERNETES, build_programs, build_tests
 from tests.programs import ended
+from tests.pypi import install_packages
 
 pytestmark = [pytest.mark.needs_clients, pytest.mark.slow, pytest.mark.everything]
 
 CI_CLIENTS = Path("ci/clients")
 OBJECTS = CI_CLIENTS / "objects.yaml"
-PACKAGES = Path("build/clients").absolute()
 
 GO_CLIENT_LINES = """\
 version v1.37.1
@@ -109,26 +108,6 @@ def kubectl(programs: Path, kubeconfig: Path) -> Kubectl:
         return done.stdout + done.stderr
 
     return run
-
-
-def install_packages(requirements: str) -> Path:
-    """Return a folder with packages of PyPI and what they need, apart from this environment's."""
-    folder = PACKAGES / requirements.replace(" ", ",")
-    PACKAGES.mkdir(parents=True, exist_ok=True)
-    with file_lock(PACKAGES / f".{folder.name}.lock"):
-        if not (folder / ".ready").exists():
-            pip = (
-                sys.executable,
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--upgrade",
-                "--no-warn-conflicts",
-            )
-            subprocess.run([*pip, "--target", folder, *requirements.split()], check=True)
-            (folder / ".ready").touch()
-    return folder
 
 
 @pytest.mark.parametrize(("requirements", "program", "lines"), PYTHON_PROGRAMS)
