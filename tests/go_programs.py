@@ -1,4 +1,4 @@
-"""Programs of others, built from the modules that ci/clients/go pins."""
+"""Programs of others, built from the modules below ci/clients that pin them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from typing import Final
 
 from localkube.gocommand import COMPILE, find_go, make_environment
 
-MODULE: Final = Path("ci/clients/go").absolute()
 KUBERNETES: Final = "1.37.1"
-HELM: Final = "helm.sh/helm/v4/cmd/helm"
 KUBECTL: Final = "./kubectl"
+_CLIENTS: Final = Path("ci/clients").absolute()
 _VERSION: Final = f"-ldflags=-X k8s.io/component-base/version.gitVersion=v{KUBERNETES}"
 
 
 def build_programs(folder: Path, *packages: str) -> Path:
-    """Build programs of packages into a folder; return it."""
-    _run_go("build", _VERSION, "-o", f"{folder}/", *packages)
+    """Build clients of Kubernetes, of packages of ci/clients/go, into a folder; return it."""
+    _run_go("go", "build", _VERSION, "-o", f"{folder}/", *packages)
     return folder
 
 
+def build_helm(folder: Path) -> None:
+    """Build Helm into a folder."""
+    _run_go("helm", "build", "-o", f"{folder}/", "helm.sh/helm/v4/cmd/helm")
+
+
 def build_tests(file: Path, package: str) -> None:
-    """Build the program of a package's tests."""
-    _run_go("test", "-c", "-o", str(file), package)
+    """Build the program of the tests of a package of ci/clients/go."""
+    _run_go("go", "test", "-c", "-o", str(file), package)
 
 
-def _run_go(command: str, *arguments: str) -> None:
-    subprocess.run(
-        [find_go(), command, *COMPILE, *arguments], cwd=MODULE, env=make_environment(), check=True
-    )
+def _run_go(module: str, command: str, *arguments: str) -> None:
+    whole = [find_go(), command, *COMPILE, *arguments]
+    subprocess.run(whole, cwd=_CLIENTS / module, env=make_environment(), check=True)

@@ -23,6 +23,7 @@ _WORKERS: Final = str(len(os.sched_getaffinity(0)) + 1)
 _CLIENT_TESTS: Final = (
     "tests/kubesim/front/test_clients.py",
     "tests/compare/pending/test_kubectl_dumps.py",
+    "tests/cli/test_lint_trees.py",
 )
 
 _BUILT_MUTANTS: Final = ("nice", *python("-m", "tests.mutants.real.build"))
@@ -166,12 +167,13 @@ def _everything() -> Iterator[Part]:
         "clients",
         "everything",
         "that kubectl, client-go, envtest and Python's clients work with the served API server, and"
-        " that explain reads what kubectl prints",
+        " that explain and lint read what kubectl and Helm print",
         (pytest("clients", *_CLIENT_TESTS, "-m", "needs_clients"),),
         seconds=300,
         paths=_paths(
             "kubesim/front/* kubesim/apiserver/* kubesim/store.py ci/clients/* kube/manifests.py "
-            "conformance/compare/dumps.py conformance/compare/gathering.py"
+            "conformance/compare/dumps.py conformance/compare/gathering.py "
+            "conformance/scenario/lint/charts.py"
         ),
         missing=_lacking("fuzz"),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Call
+from tests.go_programs import build_helm
 
 CLASS = "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: %s}\n"
 CHART = "apiVersion: v2\nname: driver\nversion: 0.1.0\n"
@@ -115,3 +116,34 @@ def test_a_template_outside_of_a_chart_is_said_to_be_one(call: Call) -> None:
     write("tree/daemon.tmpl.yaml", CLASS % "{{ .Name }}" + "  {{- if .Labels }}\n  labels: {}\n")
     done = call("lint", "tree")
     assert (done.code, "daemon.tmpl.yaml: warning: is a template" in done.out) == (0, True), done
+
+
+@pytest.mark.usefixtures("chart")
+@pytest.mark.needs_clients
+@pytest.mark.slow
+@pytest.mark.everything
+def test_what_helm_itself_renders_is_checked(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Helpers, a dependency, a hook, notes, a template that renders nothing, and a failure."""
+    (tmp_path / "bin").mkdir()
+    build_helm(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    templates = Path("deploy/driver/templates")
+    (templates / "plain.yaml").unlink()
+    write("deploy/driver/values.yaml", "name: A_b\nadmin: false\n")
+    write("deploy/driver/charts/inner/Chart.yaml", CHART.replace("driver", "inner"))
+    write("deploy/driver/charts/inner/templates/x.yaml", CLASS % "{{ .Release.Name }}.Inner")
+    write(f"{templates}/_helpers.tpl", '{{ define "of" }}{{ .Release.Name }}-gpu{{ end }}\n')
+    hook = '{{ include "of" . }}, annotations: {helm.sh/hook: test}'
+    write(f"{templates}/hook.yaml", CLASS % hook)
+    write(f"{templates}/none.yaml", "{{ if .Values.admin }}\n" + CLASS % "x" + "{{ end }}\n")
+    write(f"{templates}/NOTES.txt", "Installed {{ .Chart.Name }}: {\n")
+    done = call("lint", "--helm", "deploy")
+    first, second, last = done.out.splitlines()
+    for line, source in ((first, "charts/inner/templates/x"), (second, "templates/class")):
+        place = f"driver/{source}.yaml (rendered):4: $.metadata.name: Invalid value: "
+        assert line.startswith(place), line
+    assert last == "3 files checked, 2 errors, 0 warnings; 8 files of other tools skipped"
+    write(f"{templates}/class.yaml", CLASS % '{{ required "say a name" .Values.none }}')
+    assert "`helm template` failed: " in call("lint", "--helm", "deploy").out
