@@ -40,7 +40,8 @@ def test_a_mig_device_lives_as_long_as_its_claim(tmp_path: Path, library: NvmlLi
     assert existing(core) == ["1g.10gb@0", "1g.10gb@1"]
     edits = resolve([tmp_path / "cdi"], [*one.cdi_device_ids, *two.cdi_device_ids])
     paths = [node.path for node in edits.device_nodes]
-    assert paths[:2] == ["/dev/nvidiactl", "/dev/nvidia0"]
+    assert paths[0] == "/dev/nvidiactl"
+    assert paths.count("/dev/nvidia0") == 1  # of both, and where the second one puts it
     assert len({path for path in paths if path.startswith("/dev/nvidia-caps/")}) == 4
     uuids = {value for name, value in edits.env.items() if name.endswith("_UUID")}
     assert len(uuids) == 2
