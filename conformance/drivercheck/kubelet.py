@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -185,11 +185,19 @@ def _device(message: Any) -> Device:
     )
 
 
-def watch_health(channel: grpc.Channel, version: str, count: int, seconds: float) -> list[Any]:
+def watch_health(
+    channel: grpc.Channel,
+    version: str,
+    is_enough: Callable[[Sequence[Any]], bool],
+    seconds: float,
+) -> list[Any]:
     """Return the first responses of a health stream, which is cancelled then.
 
-    Raises RefusedError where it ended with an error, ViolationError where it sent fewer in that
-    time.
+    Args:
+        is_enough: whether the responses until now are; it is asked after each.
+
+    Raises RefusedError where it ended with an error, ViolationError where they were not enough in
+    that time.
     """
     messages = HEALTH[version]
     stream = make_stub(messages, channel).NodeWatchResources(
@@ -200,7 +208,7 @@ def watch_health(channel: grpc.Channel, version: str, count: int, seconds: float
     try:
         for response in stream:
             responses.append(response)
-            if len(responses) == count:
+            if is_enough(responses):
                 return responses
     except grpc.RpcError as error:
         code = error.code()
@@ -211,6 +219,6 @@ def watch_health(channel: grpc.Channel, version: str, count: int, seconds: float
         stream.cancel()
     took = time.monotonic() - began
     raise ViolationError(
-        f"expected {count} responses of {version}/NodeWatchResources; found {len(responses)} in "
+        f"expected more of {version}/NodeWatchResources; found {len(responses)} responses in "
         f"{took:.0f} s"
     )

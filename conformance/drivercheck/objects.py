@@ -20,6 +20,7 @@ from kubesim.apiserver.handling import Handler
 from kubesim.apiserver.server import ApiServer
 from kubesim.clock import VirtualClock
 from kubesim.cluster import Cluster
+from kubesim.controllers.claims import FINALIZER
 from kubesim.front.backend import Backend
 from kubesim.store import Identity, Store, clone
 from reference_allocator.allocator import Allocator
@@ -156,6 +157,14 @@ class Objects(Backend):
             return self.api.change(
                 Ref.of(obj), patches.make_change("patch", fields), subresource, NAMESPACE
             )
+
+    def begin_deletion(self, claim: Obj) -> None:
+        """Delete a claim that kube-scheduler's finalizer keeps, as one that it allocated has."""
+        with self.lock:
+            protected = self.store.modify(
+                claim, lambda new: new["metadata"].update(finalizers=[FINALIZER])
+            )
+            self.api.delete_stored(protected)
 
     def delete(self, obj: Obj) -> None:
         """Delete an object, whatever its finalizers say; one that is gone is not an error."""

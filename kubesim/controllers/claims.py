@@ -145,12 +145,19 @@ class ClaimController:
 
     def reserve_for_pod(self, pod: Obj) -> None:
         """Reserve the allocated claims of a pod that got its node without the scheduler."""
-        for _, claim in self._cluster.claims_of(pod):
-            if claim is None or "allocation" not in claim["status"]:
+        for entry, claim in self._cluster.claims_of(pod):
+            if claim is None:
+                return
+            if "resourceClaimTemplateName" in entry and not self.belongs_to_pod(claim, pod):
+                return
+            if "allocation" not in claim["status"]:
                 continue
-            users = claim["status"].get("reservedFor") or []
-            if not pods.is_reserved(claim, pod) and len(users) < RESERVED_FOR_MAX:
+            if not pods.is_reserved(claim, pod) and self.can_be_reserved(claim):
                 self._store.modify(claim, lambda new: _add_user(new, pods.consumer_reference(pod)))
+
+    def can_be_reserved(self, claim: Obj) -> bool:
+        """Return whether a claim takes one more consumer (``CanBeReserved``)."""
+        return len(claim["status"].get("reservedFor") or []) < RESERVED_FOR_MAX
 
     def _sync_claim(self, claim: Obj) -> None:
         users = claim["status"].get("reservedFor") or []
@@ -181,8 +188,10 @@ class ClaimController:
     def _delete_unneeded(self, claim: Obj) -> None:
         """Delete a generated claim when its pod is done, even if the pod stays."""
         for owner in claim["metadata"].get("ownerReferences") or []:
-            if not owner.get("controller") or owner["kind"] != "Pod":
+            if not owner.get("controller"):
                 continue
+            if (owner["apiVersion"], owner["kind"]) != ("v1", "Pod"):
+                return  # An object has one controller.
             pod = self._store.get("Pod", namespace_of(claim), owner["name"])
             if pod is not None and (uid_of(pod) != owner["uid"] or pods.will_not_run(pod)):
                 current = self._store.by_uid(uid_of(claim))

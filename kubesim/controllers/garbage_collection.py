@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from kube.errors import ApiError
 from kube.values import Obj
 from kubesim import pods
 from kubesim.apiserver.deletion import FOREGROUND, ORPHAN
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster
-from kubesim.resources import KINDS
-from kubesim.store import name_of, retain_items, uid_of
+from kubesim.resources import KINDS, resolve_kind
+from kubesim.store import name_of, namespace_of, retain_items, uid_of
 from kubesim.views import View, is_owned_or_deleted
 
 _ORPHAN_SECONDS: Final = 60
@@ -46,6 +47,8 @@ class GarbageCollector:
             if not pods.is_deleted(obj):
                 if self.is_ownerless(obj):
                     self._api.delete_stored(obj)
+                else:
+                    self.drop_gone_owners(obj)
             elif ORPHAN in finalizers:
                 self.orphan_owned(obj)
             elif FOREGROUND in finalizers:
@@ -90,13 +93,36 @@ class GarbageCollector:
         return not pods.is_deleted(owner) or FOREGROUND not in (meta.get("finalizers") or [])
 
     def is_ownerless(self, obj: Obj) -> bool:
-        """Return whether an object has owners, all of which are gone."""
-        owners = obj["metadata"].get("ownerReferences")
-        return bool(owners) and not any(map(self._owner_exists, owners))
+        """Return whether an object has owners, all of which are known to be gone."""
+        existing_owners = self.list_existing_owners(obj)
+        return existing_owners == [] and bool(obj["metadata"].get("ownerReferences"))
 
-    def _owner_exists(self, owner: Obj) -> bool:
-        stored_owner = self._store.by_uid(owner["uid"])
-        return stored_owner is not None and stored_owner["kind"] == owner["kind"]
+    def drop_gone_owners(self, obj: Obj) -> None:
+        """Take the references to owners that are gone from an object that has others."""
+        kept = self.list_existing_owners(obj)
+        if kept and len(kept) < len(obj["metadata"]["ownerReferences"]):
+            self._store.modify(obj, lambda new: new["metadata"].update(ownerReferences=kept))
+
+    def list_existing_owners(self, obj: Obj) -> list[Obj] | None:
+        """Return the references to owners that are there; None where one cannot be looked up.
+
+        That is one of a kind that is not served, such as a custom resource whose definition is
+        not installed, and one with a namespace whose dependent has none. Its dependent stays
+        (``isDangling`` and ``classifyReferences``: such an error is tried again for ever).
+        """
+        existing_owners = []
+        for owner in obj["metadata"].get("ownerReferences") or []:
+            try:
+                kind = resolve_kind(owner["apiVersion"], owner["kind"], self._cluster.gates)
+            except ApiError:
+                return None
+            if kind.namespaced and not namespace_of(obj):
+                return None
+            namespace = namespace_of(obj) if kind.namespaced else ""
+            stored_owner = self._store.get(kind.name, namespace, owner["name"])
+            if stored_owner is not None and uid_of(stored_owner) == owner["uid"]:
+                existing_owners.append(owner)
+        return existing_owners
 
     def _collect_orphaned_pods(self) -> None:
         waiting = {}

@@ -123,6 +123,21 @@ class History:
         with self._history_grown:
             return self._history_grown.wait_for(condition, seconds)
 
+    def expire(self) -> None:
+        """Forget all events, as after a compaction of etcd.
+
+        Open watches end, and one that goes on from a resourceVersion before the newest is answered
+        with 410 Expired.
+        """
+        with self._history_grown:
+            with self._events_lock:
+                if self._events:
+                    self._oldest = self._events[-1].revision
+                # One more, so that also who has read all of them is behind.
+                self._first_position += len(self._events) + 1
+                self._events.clear()
+            self._tell_followers()
+
     def close(self) -> None:
         with self._history_grown:
             self.closed = True

@@ -91,6 +91,7 @@ class DRAManager:
         for entry_name, claim in self.claims_of(pod):
             if claim is None:
                 raise NotPreparedError(_explain_missing_claim(pod, entry_name))
+            self.check_owner(pod, entry_name, claim)
             if not pods.is_reserved(claim, pod):
                 raise NotPreparedError(
                     f"pod {name_of(pod)} ({uid_of(pod)}) is not allowed to use ResourceClaim "
@@ -127,6 +128,23 @@ class DRAManager:
                     entry.devices[driver.name] = devices
         for entry in entries:
             entry.complete = True
+
+    def check_owner(self, pod: Obj, entry_name: str, claim: Obj) -> None:
+        """Check that a pod has a generated claim of its own, not another pod's.
+
+        Raises NotPreparedError. Source: IsForPod of
+        k8s.io/dynamic-resource-allocation/resourceclaim.
+        """
+        is_generated = any(
+            entry["name"] == entry_name and "resourceClaimTemplateName" in entry
+            for entry in pod["spec"].get("resourceClaims") or []
+        )
+        if is_generated and not pods.is_controlled_by(claim, pod):
+            namespace = namespace_of(pod)
+            raise NotPreparedError(
+                f"ResourceClaim {namespace}/{name_of(claim)} was not created for "
+                f"Pod {namespace}/{name_of(pod)} (Pod is not owner)"
+            )
 
     def restart(self) -> None:
         """Keep the claims, which the checkpoint has, but not how far they are prepared."""

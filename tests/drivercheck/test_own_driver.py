@@ -65,6 +65,7 @@ def test_our_driver_keeps_every_rule() -> None:
             OwnDriver("none", "--simulate", "t4x4", "--consumable-shares", "memory"),
             {
                 "refuse/device-in-use",
+                "prepare/claim-allocated-anew",
                 "concurrent/prepare-that-comes-late",
                 "restart/device-in-use-is-remembered",
             },
@@ -77,6 +78,7 @@ def test_our_driver_keeps_every_rule() -> None:
                 "prepare/several-devices-of-a-request",
                 "prepare/several-claims-in-a-call",
                 "prepare/prepared-and-new-together",
+                "prepare/claim-allocated-anew",
                 "unprepare/claim-allocated-anew-gets-its-new-device",
                 "unprepare/namespace-tells-claims-apart",
                 "unprepare/other-claims-stay-prepared",
@@ -95,6 +97,7 @@ def test_our_driver_keeps_every_rule() -> None:
                 "prepare/subrequests-name-their-request",
                 *(check.name for check in CHECKS if check.name.startswith("cdi/")),
                 "restart/cdi-devices-outlive-a-kill",
+                "restart/cdi-devices-stay-at-the-end",
                 "restart/cdi-devices-go-with-another-process",
             },
         ),

@@ -118,3 +118,19 @@ def test_pods_in_the_foreground_end_as_any_others(open_target: Open) -> None:
     delete(scope, "Foreground", kit.pod_ref("p"))
     kit.until(scope, lambda: scope.find(Query("v1", "Pod")) == [])
     assert there(scope) == []
+
+
+def test_a_gone_owner_beside_another_is_forgotten(scope: ReferenceScope) -> None:
+    first, second = make(scope, "owner"), make(scope, "second")
+    make(scope, "child", first, second)
+    delete(scope, "Background")
+    assert {*there(scope)} == {"second", "child"}
+    assert owners(scope, "child") == ["second"]
+
+
+def test_an_owner_is_looked_for_by_its_name_too(scope: ReferenceScope) -> None:
+    """As a reference whose name or uid is wrong is one to an object that is not there."""
+    owner = make(scope, "owner")
+    renamed = {**owner, "metadata": {**owner["metadata"], "name": "another"}}
+    make(scope, "child", renamed)
+    assert there(scope) == ["owner"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from conformance.drivercheck.bench import Bench
@@ -37,17 +37,19 @@ def _offered_versions(bench: Bench) -> list[str]:
     return versions
 
 
-def _read_responses(bench: Bench, version: str, count: int, seconds: float) -> list[Any]:
+def _read_responses(
+    bench: Bench, version: str, is_enough: Callable[[Sequence[Any]], bool], seconds: float
+) -> list[Any]:
     """Return a stream's first responses. Raises ViolationError: it ended, or they came late."""
     try:
-        return watch_health(bench.driver.plugin.channel, version, count, seconds)
+        return watch_health(bench.driver.plugin.channel, version, is_enough, seconds)
     except RefusedError as error:
         raise ViolationError(f"expected a response of {version}; found {error}") from None
 
 
 def _first_response(bench: Bench, version: str) -> list[Any]:
     """Return the devices of a stream's first response."""
-    [response] = _read_responses(bench, version, 1, _FIRST_SECONDS)
+    [response] = _read_responses(bench, version, bool, _FIRST_SECONDS)
     return list(response.devices)
 
 
@@ -95,16 +97,32 @@ def values_are_in_range(bench: Bench) -> None:
 
 @section.recommended(f"{_INFO}: a device that is not said again in its time is Unknown")
 def said_again_in_time(bench: Bench) -> None:
-    """A stream says its devices again before their time is over, by default thirty seconds."""
+    """A stream says all its devices again before their time is over, by default thirty seconds."""
     version = _offered_versions(bench)[0]
-    shortest = min(
-        (entry.health_check_timeout_seconds for entry in _first_response(bench, version)), default=0
-    )
+    first_response = _first_response(bench, version)
+    shortest = min((entry.health_check_timeout_seconds for entry in first_response), default=0)
     seconds = float(shortest or _LEASE_SECONDS)
     if seconds > _LEASE_SECONDS:
         raise UnanswerableError(f"its devices' time is {seconds:.0f} s, which is long to wait for")
     bench.driver.begin_check(_FIRST_SECONDS + seconds)
-    _read_responses(bench, version, 2, seconds)
+    said_again: set[tuple[str, str]] = set()
+
+    def has_all(responses: Sequence[Any]) -> bool:
+        said_again.update(
+            name for response in responses[1:] for name in _device_names(response.devices)
+        )
+        return len(responses) > 1 and said_again.issuperset(_device_names(responses[0].devices))
+
+    try:
+        _read_responses(bench, version, has_all, seconds)
+    except ViolationError:
+        silent = sorted(set(_device_names(first_response)) - said_again)
+        if not silent:
+            raise
+        described = one_line(", ".join(map("/".join, silent)), 200)
+        raise ViolationError(
+            f"expected all devices again within {seconds:.0f} s; found nothing of {described}"
+        ) from None
 
 
 @section.recommended(f"{_API}, DeviceHealth.message: at most 1024 characters")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import signal
 import socket
 import uuid
 from contextlib import ExitStack, suppress
@@ -22,6 +23,7 @@ section = Section("hostile")
 _GRPC = "grpc.io, status codes; every process of root on the node can reach the socket"
 _API = "k8s.io/kubelet/pkg/apis/dra/v1/api.proto, Claim"
 _STALLED = 32
+_UNTRUSTED_SECONDS = 3.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
@@ -53,6 +55,24 @@ def bytes_that_are_no_message(bench: Bench) -> None:
             continue
         raise ViolationError(f"expected an error of {name} for bytes that are not a message")
     _expect_to_go_on(bench)
+
+
+@section.required("k8s.io/client-go, rest.TLSClientConfig: CAData", starts_driver=True)
+def server_that_is_not_trusted(bench: Bench) -> None:
+    """A server with a certificate of another authority than the kubeconfig's gets no token."""
+    kubeconfig = bench.api.write_untrusted_kubeconfig(bench.driver.folder / "untrusted")
+    bench.driver.stop()
+    requests = bench.api.requests
+    bench.driver.start(KUBECONFIG=str(kubeconfig))
+    try:
+        bench.driver.wait(lambda: bench.api.requests > requests, _UNTRUSTED_SECONDS)
+        told = bench.api.requests - requests
+    finally:
+        bench.driver.restart(signal.SIGKILL)
+    if told:
+        raise ViolationError(
+            f"expected no request to a server with another authority's certificate; found {told}"
+        )
 
 
 @section.required(_GRPC)

@@ -265,6 +265,49 @@ def admin_access_beside_a_holder(bench: Bench) -> None:
     expect_allocated(bench, admin, *bench.prepare(admin))
 
 
+@section.recommended(f"{_TYPES}, AdminAccess: it does not count as use")
+def holder_beside_admin_access(bench: Bench) -> None:
+    """A device that a claim with admin access has is prepared for another claim."""
+    admin = bench.allocated_claim({"name": "gpu", "exactly": {"adminAccess": True}})
+    [error] = bench.try_prepare(admin)
+    if error:
+        raise NotOfferedError(f"the driver prepares no claim with admin access: {error[:100]}")
+    holder = bench.pending_claim()
+    allocation = bench.find_allocation(holder)
+    [seen_by_admin] = own_results(bench, admin)
+    allocation["devices"]["results"][0] |= {key: seen_by_admin[key] for key in ("pool", "device")}
+    holder = bench.allocate(holder, allocation)
+    expect_allocated(bench, holder, *bench.prepare(holder))
+
+
+@section.required("kubernetes/community api-conventions.md: clients ignore fields they do not know")
+def unknown_fields_are_ignored(bench: Bench) -> None:
+    """A claim with fields that this version of the API does not have is prepared."""
+    claim = bench.allocated_claim()
+    bench.api.faults.unknown_fields = True
+    expect_allocated(bench, claim, *bench.prepare(claim))
+
+
+@section.required(f"{_MANAGER}: a claim is not asked whether it is being deleted")
+def claim_being_deleted(bench: Bench) -> None:
+    """A claim that somebody deletes while it is reserved is prepared for the pod that has it."""
+    claim = bench.allocated_claim()
+    bench.api.objects.begin_deletion(claim)
+    expect_allocated(bench, claim, *bench.prepare(claim))
+
+
+@section.recommended("kubernetes-sigs/dra-driver-nvidia-gpu#1162: a call to unprepare may be lost")
+def claim_allocated_anew(bench: Bench) -> None:
+    """A prepared claim that was allocated again, elsewhere, gets its new device or is refused."""
+    claim = bench.prepared_claim()
+    need_exclusive(bench, claim)
+    elsewhere = bench.find_allocation(bench.pending_claim())
+    claim = bench.allocate(claim, elsewhere)
+    [error] = bench.try_prepare(claim)
+    if not error:
+        expect_allocated(bench, claim, *bench.prepare(claim))
+
+
 @section.required("kubernetes/pkg/kubelet/cm/dra/plugin: each kubelet takes one version")
 def versions_agree(bench: Bench) -> None:
     """What one version of the service prepared, another gives again and unprepares."""

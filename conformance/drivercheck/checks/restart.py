@@ -71,6 +71,20 @@ def cdi_devices_outlive_a_kill(bench: Bench) -> None:
     expect_resolved(bench, ids)
 
 
+@section.required(
+    "kubernetes#141433; k8s.io/kubelet: containers start again while a driver is away"
+)
+def cdi_devices_stay_at_the_end(bench: Bench) -> None:
+    """The CDI ids of prepared claims resolve while a driver that ended at SIGTERM is away."""
+    ids = ids_of(bench.prepare(bench.allocated_claim()))
+    bench.driver.stop()
+    try:
+        expect_resolved(bench, ids)
+    finally:
+        bench.driver.start()
+        bench.driver.await_registration()
+
+
 @section.required(_OTHER_PROCESS)
 def unprepare_by_another_process(bench: Bench) -> None:
     """What one process prepared, the next unprepares, though the claim's object is gone."""

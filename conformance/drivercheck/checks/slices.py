@@ -21,6 +21,7 @@ _CONTROLLER = "k8s.io/dynamic-resource-allocation/resourceslice/resourceslicecon
 _SETTLE_SECONDS = 0.5
 _REFUSING_SECONDS = 1.0
 _QUIET_SECONDS = 4.0
+_TOUCHES = 16
 # The helper looks 30 s after a deletion (resourceslice, DefaultSyncDelay), and takes a slice that
 # it has just made for still there until a minute later (DefaultMutationCacheTTL).
 _BACK_SECONDS = 75.0
@@ -187,6 +188,46 @@ def deleted_slice_comes_back(bench: Bench) -> None:
     _expect_same_devices("after a deletion", slices_before, bench.driver.list_slices())
 
 
+@section.required("client-go, tools/cache/reflector.go: a watch that is expired begins with a list")
+def expired_watch_begins_again(bench: Bench) -> None:
+    """A slice that is deleted is published again, also after a watch ended with 410 Expired."""
+    bench.driver.begin_check(2 * _BACK_SECONDS)
+    slices_before = bench.driver.await_slices()
+    _expire_watches(bench)
+    for resource_slice in slices_before:
+        bench.api.objects.delete(resource_slice)
+    bench.driver.await_slices(_BACK_SECONDS)
+    _expect_same_devices("after a deletion", slices_before, bench.driver.list_slices())
+
+
+def _expire_watches(bench: Bench) -> None:
+    """End the driver's watches, and give it time to be told that the next one is expired."""
+    bench.api.expire_watches()
+    deadline = time.monotonic() + under_check.START_SECONDS
+    while bench.api.faults.expired_watches and time.monotonic() < deadline:
+        time.sleep(0.01)  # who polls never asks for one
+
+
+@section.recommended("client-go, tools/cache/reflector.go: a watch is stopped before the next one")
+def watches_do_not_pile_up(bench: Bench) -> None:
+    """However often its slices change or a watch ends, a driver has few connections open."""
+    slices = bench.driver.await_slices()
+    time.sleep(_SETTLE_SECONDS)
+    connections_before = len(bench.api.connections)
+    for number in range(_TOUCHES):
+        annotations = {"dra-conformance.dev/touched": str(number)}
+        bench.api.objects.change(slices[0], metadata={"annotations": annotations})
+        time.sleep(0.05)
+        if number % 4 == 0:
+            _expire_watches(bench)
+    time.sleep(_SETTLE_SECONDS)
+    more = len(bench.api.connections) - connections_before
+    if more >= _TOUCHES // 2:
+        raise ViolationError(
+            f"expected as many connections as before {_TOUCHES} changes; found {more} more"
+        )
+
+
 @section.recommended(f"{_CONTROLLER}: a slice that differs is updated")
 def edited_slice_comes_back(bench: Bench) -> None:
     """A device that somebody else's edit takes out of a slice is published again."""
@@ -216,6 +257,21 @@ def passing_errors_are_not_final(bench: Bench) -> None:
         _start_again(bench)
         time.sleep(0.05)
     time.sleep(_SETTLE_SECONDS)
+    bench.api.release()
+    _start_again(bench)
+    bench.driver.await_registration()
+    bench.driver.await_slices(_BACK_SECONDS)
+
+
+@section.recommended(
+    "k8s.io/kubernetes docs, rbac: a binding may be made after a workload", starts_driver=True
+)
+def rights_may_come_later(bench: Bench) -> None:
+    """Slices whose first writes are answered with 403 are published once the right is there."""
+    _stop_without_slices(bench)
+    bench.api.faults.passing[:] = [403, 403]
+    bench.driver.start()
+    bench.driver.wait(lambda: not bench.api.faults.passing, under_check.START_SECONDS)
     bench.api.release()
     _start_again(bench)
     bench.driver.await_registration()
@@ -292,6 +348,24 @@ def same_after_restart(bench: Bench) -> None:
     )
     if newer < older:
         raise ViolationError(f"expected generation {older} or newer; found {newer}")
+
+
+@section.recommended(f"{_CONTROLLER}: what is the same is not written", starts_driver=True)
+def unchanged_after_restart(bench: Bench) -> None:
+    """After a restart slices whose devices are the same are what they were: nothing is written."""
+    versions_before = _resource_versions(bench) if bench.driver.await_slices() else set()
+    lists = bench.api.lists
+    bench.driver.stop()
+    bench.driver.start()
+    bench.driver.await_registration()
+    deadline = time.monotonic() + under_check.START_SECONDS
+    while bench.api.lists == lists and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(_SETTLE_SECONDS)
+    bench.driver.await_slices()
+    written = len(_resource_versions(bench) - versions_before)
+    if written:
+        raise ViolationError(f"expected the slices as they were; found {written} written again")
 
 
 @section.recommended(

@@ -9,6 +9,7 @@ from kube.values import POD_CLAIM_ANNOTATION, Obj, Ref
 from kubesim import pods
 from kubesim.controllers.claims import ClaimController
 from kubesim.controllers.garbage_collection import GarbageCollector
+from kubesim.resources import KINDS
 from kubesim.store import namespace_of
 from kubesim.world import World
 from tests.mutants.allocation.inputs import wanted
@@ -117,7 +118,32 @@ def in_the_background(world: World, policy: str) -> None:
     replace(world.api.delete, delete)
 
 
+@instead(GarbageCollector.list_existing_owners)
+def unknown_kinds_are_gone(
+    world: World, original: Callable[[Obj], list[Obj] | None], obj: Obj
+) -> list[Obj]:
+    """An owner of a kind that is not served counts as gone."""
+    known = [
+        owner
+        for owner in obj["metadata"].get("ownerReferences") or []
+        if KINDS.get(owner["kind"]) and owner["apiVersion"] in KINDS[owner["kind"]].api_versions
+    ]
+    return original({**obj, "metadata": {**obj["metadata"], "ownerReferences": known}}) or []
+
+
+@instead(ClaimController._delete_unneeded)
+def pods_of_any_group(_: World, original: Original, claim: Obj) -> None:
+    """A custom resource of the kind Pod is taken for the pod of its name."""
+    owners = [
+        {**owner, "apiVersion": "v1"} if owner["kind"] == "Pod" else owner
+        for owner in claim["metadata"].get("ownerReferences") or []
+    ]
+    original({**claim, "metadata": {**claim["metadata"], "ownerReferences": owners}})
+
+
 DEFECTS: Defects = {
+    "custom-pods-are-pods": pods_of_any_group,
+    "owners-of-unknown-kinds-are-gone": unknown_kinds_are_gone,
     "claims-outlive-namespaces": claims_outlive_namespaces,
     "orphaned-pods-stay": orphaned_pods_stay,
     "orphans-are-deleted": lambda world: in_the_background(world, "Orphan"),

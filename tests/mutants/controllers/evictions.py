@@ -75,6 +75,13 @@ def zero_is_for_ever(tolerations: list[Obj]) -> list[Obj]:
     ]
 
 
+def sign_is_lost(tolerations: list[Obj]) -> list[Obj]:
+    return [
+        {k: abs(v) if k == "tolerationSeconds" else v for k, v in one.items()}
+        for one in tolerations
+    ]
+
+
 def longest(tolerations: list[Obj]) -> list[Obj]:
     bounded = [one for one in tolerations if "tolerationSeconds" in one]
     most = max(bounded, key=lambda one: int(one["tolerationSeconds"]), default=None)
@@ -246,6 +253,7 @@ def _of_every_generation(original: Original, evictor: Evictor, pod: Obj) -> list
 
 
 DEFECTS: Defects = {
+    "negative-seconds-count-as-positive": tolerated_by(sign_is_lost),
     "negative-seconds-have-no-end": negative_seconds_have_no_end,
     "claims-are-evicted-by-their-first-device": evictions(first_device),
     "evicts-after-taints-are-gone": remembers,

@@ -320,6 +320,9 @@ DEFECTS: Defects = {
     "adopts-claims-of-other-entries": adopts(
         lambda claim, pod, _: pods.is_controlled_by(claim, pod)
     ),
+    "adopts-owned-claims": adopts(
+        lambda claim, pod, entry: says(claim, entry) and _owned(claim, pod)
+    ),
     "adopts-no-claims": adopts(lambda *_: False),
     "bound-pods-get-no-claims-from-templates": skips_bound_pods,
     "generated-claims-name-the-first-entry": named_after_first_entry,

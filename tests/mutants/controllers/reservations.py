@@ -76,7 +76,13 @@ def _reserves_first(_: World, original: Callable[[Obj], None], pod: Obj) -> None
     original(_with_first_claim(pod))
 
 
+@instead(ClaimController.can_be_reserved)
+def _reserves_full_claims(_world: World, _original: Original, _claim: Obj) -> bool:
+    return True
+
+
 DEFECTS: Defects = {
+    "bound-pods-reserve-full-claims": _reserves_full_claims,
     "allocates-without-pod": allocates_without_pod,
     "reserves-for-ended-pods": reserves_for_ended_pods,
     "waits-for-unneeded-claims": waits_for_unneeded_claims,

@@ -144,6 +144,15 @@ def no_attributes(request: Obj) -> None:
         device.pop("attributes", None)
 
 
+def no_standard_attributes(request: Obj) -> None:
+    for device in request["devices"]:
+        device["attributes"] = {
+            name: value
+            for name, value in device["attributes"].items()
+            if not name.startswith("resource.kubernetes.io/")
+        }
+
+
 def first_device(request: Obj) -> None:
     del request["devices"][1:]
 
@@ -164,5 +173,6 @@ DEFECTS: Defects = {
     "metadata-of-generated-claims-elsewhere": writes(
         lambda spec: spec.replace("/resourceclaimtemplates/", "/resourceclaims/")
     ),
+    "metadata-without-standard-attributes": metadata(in_requests(no_standard_attributes)),
     "metadata-without-attributes": metadata(in_requests(no_attributes)),
 }

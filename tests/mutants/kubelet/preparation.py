@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterator
 
 from kube.observations import CALLS
 from kube.values import Obj
-from kubesim.nodes.dra_manager import _PREPARE, _SERVICE, DRAManager, NotPreparedError
+from kubesim.nodes.dra_manager import (
+    _PREPARE,
+    _SERVICE,
+    DRAManager,
+    NotPreparedError,
+    Prepared,
+)
 from kubesim.nodes.driver import NodeDriver
 from kubesim.store import name_of, uid_of
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.kubelet.pods import take_any_reservation
 from tests.mutants.kubelet.two_drivers import of_each
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 Prepare = Callable[[Obj], None]
 
@@ -167,7 +173,40 @@ def unprepares_what_others_use(
     original(pod_uid)
 
 
+@instead(DRAManager._prepare_claims)
+def needs_no_driver_again(manager: DRAManager, original: Prepare, pod: Obj) -> None:
+    """Claims that are prepared already need no driver that runs."""
+    claims = [claim for _, claim in manager.claims_of(pod)]
+    entries = [manager.prepared.get(uid_of(claim)) for claim in claims if claim is not None]
+    known = [entry for entry in entries if entry is not None and entry.complete]
+    if not known or len(known) < len(claims):
+        original(pod)
+    for entry in known:
+        entry.pods.add(uid_of(pod))
+
+
+@instead(DRAManager.check_owner)
+def takes_claims_of_other_pods(
+    _manager: DRAManager, _original: Original, _pod: Obj, _name: str, _claim: Obj
+) -> None:
+    """A claim that was made for another pod is prepared for whoever it is reserved for."""
+
+
+@instead(DRAManager._entry_for)
+def takes_what_is_being_unprepared(
+    manager: DRAManager, original: Callable[[Obj, Obj], Prepared], claim: Obj, pod: Obj
+) -> Prepared:
+    """A claim that is being unprepared takes on a pod, as it is."""
+    entry = manager.prepared.get(uid_of(claim))
+    if entry is not None:
+        entry.unpreparing = False
+    return original(claim, pod)
+
+
 DEFECTS: Defects = {
+    "kubelet-needs-no-driver-for-prepared-claims": needs_no_driver_again,
+    "kubelet-prepares-claims-of-other-pods": takes_claims_of_other_pods,
+    "kubelet-takes-pods-while-unpreparing": takes_what_is_being_unprepared,
     "kubelet-asks-for-each-claim": asks_for_each_claim,
     "kubelet-gives-up-refused-claims": of_each(gives_up_refused),
     "kubelet-ignores-reservations": take_any_reservation,

@@ -10,8 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kubernetes.client import ApiClient
+
 from kube.kubelet import dra_health_v1_pb2 as health_v1
 from kube.kubelet.rpc import serve
+from nvml_driver.cluster.kube import KubeClient
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.health.stream import HealthFeed
@@ -184,6 +187,51 @@ def _names_none(original: Callable[..., Any], *args: Any, **named: Any) -> list[
     return []
 
 
+def _first_device_again(
+    original: Callable[..., Iterator[Any]], feed: HealthFeed, *args: Any
+) -> Iterator[Any]:
+    for number, response in enumerate(original(feed, *args)):
+        if number:
+            del response.devices[1:]
+        yield response
+
+
+def _refuses_unknown_fields(_core: DriverCore, claim: Claim) -> Claim:
+    if unknown := set(claim["spec"]) - {"devices"}:
+        raise PrepareError(f"unknown field {min(unknown)}")
+    return claim
+
+
+def _refuses_deleted(_core: DriverCore, claim: Claim) -> Claim:
+    if "deletionTimestamp" in claim["metadata"]:
+        raise PrepareError("the claim is being deleted")
+    return claim
+
+
+def _as_prepared(core: DriverCore, claim: Claim) -> Claim:
+    known = {record.uid: record for record in core.list_records()}.get(claim["metadata"]["uid"])
+    if known is None:
+        return claim
+    names = [device.device_name for device in known.devices]
+    return with_results(claim, lambda result, place: {**result, "device": names[place]})
+
+
+def _forgets_own_admin(core: DriverCore, claim: Claim) -> Claim:
+    """Only who comes first with admin access is not told from others."""
+    held = {device.device_name for record in core.list_records() for device in record.devices}
+    return with_results(
+        claim,
+        lambda result, _: result if result["device"] in held else {**result, "adminAccess": None},
+    )
+
+
+def _trusts_any(original: Callable[..., KubeClient], *args: Any) -> KubeClient:
+    found = original(*args)
+    settings = found._api.configuration
+    settings.verify_ssl = False
+    return KubeClient(ApiClient(settings))
+
+
 SHAPES: Mapping[str, PutIn] = {"names-no-devices": instead(DriverCore.prepare, _names_none)}
 """What a driver may do as well: one that attaches devices by NRI has none to name."""
 
@@ -260,6 +308,36 @@ OF_THE_CONTRACT: OfTheContract = {
         "the answer for a claim that a call names twice has its devices twice",
         instead(ClaimWork.prepare_each, _answers_twice),
         "hostile/same-claim-twice-in-a-call",
+    ),
+    "health-of-one-device-again": (
+        "after the first time the health stream names one device",
+        instead(HealthFeed.stream_health, _first_device_again),
+        "health/said-again-in-time",
+    ),
+    "refuses-unknown-fields": (
+        "a claim with a field that the driver does not know is an error",
+        _claims(_refuses_unknown_fields),
+        "prepare/unknown-fields-are-ignored",
+    ),
+    "refuses-claims-being-deleted": (
+        "a claim with a deletionTimestamp is an error",
+        _claims(_refuses_deleted),
+        "prepare/claim-being-deleted",
+    ),
+    "keeps-the-device-of-an-older-allocation": (
+        "a claim that was allocated anew is prepared with the device that it had",
+        _claims(_as_prepared),
+        "prepare/claim-allocated-anew",
+    ),
+    "admin-access-takes-the-device": (
+        "a device that a claim with admin access has is refused to others",
+        _claims(_forgets_own_admin),
+        "prepare/holder-beside-admin-access",
+    ),
+    "trusts-any-server": (
+        "the API server's certificate is not looked at",
+        instead(KubeClient.connect, _trusts_any),
+        "hostile/server-that-is-not-trusted",
     ),
     "health-never-comes": (
         "the health stream says nothing",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from nvml_driver.cluster.kube import KubeClient, SliceWatch
 from nvml_driver.cluster.publish import Publisher
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, KubeError
@@ -134,7 +135,53 @@ def _renames(slices: list[Json]) -> list[Json]:
     return [*_with_spec(slices[:1], devices=names), *slices[1:]]
 
 
+def _ends_when_expired(original: Callable[..., None], publisher: Publisher, *args: Any) -> None:
+    try:
+        original(publisher, *args)
+    except KubeError as error:
+        if error.status != 410:
+            raise
+        publisher._stopping.wait()
+
+
+_open_watches: list[SliceWatch] = []
+
+
+def _keeps_watches(original: Callable[..., SliceWatch], api: KubeClient, *args: Any) -> SliceWatch:
+    _open_watches.append(original(api, *args))
+    return original(api, *args)
+
+
+def _names_its_start(slices: list[Json]) -> list[Json]:
+    started = {"started": {"int": os.getpid()}}
+    devices = [
+        {**one, "attributes": {**one["attributes"], **started}}
+        for one in slices[0]["spec"]["devices"]
+    ]
+    return [*_with_spec(slices[:1], devices=devices), *slices[1:]]
+
+
 OF_THE_CONTRACT: OfTheContract = {
+    "ends-at-an-expired-watch": (
+        "slices are looked after until a watch is answered with 410",
+        instead(Publisher._wait_for_change, _ends_when_expired),
+        "slices/expired-watch-begins-again",
+    ),
+    "keeps-watches-open": (
+        "beside each watch another one is opened and left",
+        instead(KubeClient.watch_slices, _keeps_watches),
+        "slices/watches-do-not-pile-up",
+    ),
+    "gives-up-without-rights": (
+        "slices are not published after a request was forbidden",
+        _gives_up(403),
+        "slices/rights-may-come-later",
+    ),
+    "publishes-when-it-started": (
+        "devices have an attribute that is another one after each start",
+        _slices(_names_its_start),
+        "slices/unchanged-after-restart",
+    ),
     "publishes-for-another-node": (
         "a slice names another node",
         instead(Publisher._synchronise, _for_another_node),

@@ -9,6 +9,7 @@ from typing import Any
 
 from nvml_driver.prepare import checkpoint
 from nvml_driver.prepare.checkpoint import Checkpoint
+from nvml_driver.running import RunningDriver
 from nvml_driver.storage.files import write_atomic
 from tests.mutants.real_driver.replacement import OfTheContract, PutIn, both, instead
 
@@ -51,7 +52,19 @@ NEXT_VERSIONS: Mapping[str, PutIn] = {
 }
 """Right on their own, and not beside the driver as it is."""
 
+
+def _takes_specs_away(original: Callable[[RunningDriver], None], running: RunningDriver) -> None:
+    original(running)
+    for path in Path(running.core.options.cdi_root).glob("*.json"):
+        path.unlink()
+
+
 OF_THE_CONTRACT: OfTheContract = {
+    "takes-specs-away-at-its-end": (
+        "a driver that ends removes the CDI specs of claims that are prepared",
+        instead(RunningDriver.stop, _takes_specs_away),
+        "restart/cdi-devices-stay-at-the-end",
+    ),
     "writes-checkpoint-in-place": (
         "the checkpoint is emptied before it is written: a kill in between loses it for good",
         instead(write_atomic, _in_place, at=checkpoint),

@@ -11,7 +11,7 @@ from kubesim import pods
 from kubesim.controllers.claims import FINALIZER, ClaimController
 from kubesim.scheduling.binding import Binder, Plan
 from kubesim.scheduling.bindingconditions import Readiness
-from kubesim.store import uid_of
+from kubesim.store import namespace_of, uid_of
 from kubesim.world import World
 from tests.mutants.allocation.inputs import results
 from tests.mutants.controllers.reservations import _with_first_claim
@@ -139,9 +139,15 @@ def unreserve_all(_: Obj, claim: Obj, *, users: list[Obj]) -> None:
 
 
 def extended_claims_stay(world: World) -> None:
-    """What was made for extended resources stays when binding fails, or the scheduler restarts."""
+    """What was made for extended resources, and has its devices, stays when binding fails."""
     store = world.cluster.store
-    replace(world.scheduler.discard_stale, lambda *_: False)
+
+    def discard_stale(original: Callable[[Obj], bool], pod: Obj) -> bool:
+        claims = store.all("ResourceClaim", namespace_of(pod))
+        own = [claim for claim in claims if pods.is_controlled_by(claim, pod)]
+        return not any("allocation" in claim["status"] for claim in own) and original(pod)
+
+    replace(world.scheduler.discard_stale, discard_stale)
 
     def unreserve(original: Callable[[Obj], None], pod: Obj) -> None:
         def forget(new: Obj) -> None:
@@ -150,6 +156,11 @@ def extended_claims_stay(world: World) -> None:
         original(store.modify(pod, forget))
 
     replace(world.scheduler.binder.unreserve, unreserve)
+
+
+def _keeps_claims_of_earlier_attempts(world: World) -> None:
+    """A claim for extended resources that the pod's status does not name is not looked for."""
+    replace(world.scheduler.discard_stale, lambda *_: False)
 
 
 def deallocates_for(whom: Callable[[list[Obj]], bool], keep: str = "") -> Mutation:
@@ -213,6 +224,7 @@ DEFECTS: Defects = {
     "deallocation-keeps-reports-of-devices": deallocates_for(lambda users: not users, "devices"),
     "devices-are-ready-by-any-status": judged(ready=all),
     "extended-claims-outlive-attempts": extended_claims_stay,
+    "extended-claims-outlive-schedulers": _keeps_claims_of_earlier_attempts,
     "failed-bindings-release-for-all": lambda world: unreserving(world, unreserve_all),
     "gives-up-when-all-failures-are-true": judged(failed=all_true),
     "later-pods-renew-the-time-of-allocation": written(timestamp_of_last_pod),
