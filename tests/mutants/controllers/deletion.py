@@ -121,14 +121,14 @@ def in_the_background(world: World, policy: str) -> None:
 @instead(GarbageCollector.list_existing_owners)
 def unknown_kinds_are_gone(
     world: World, original: Callable[[Obj], list[Obj] | None], obj: Obj
-) -> list[Obj]:
+) -> list[Obj] | None:
     """An owner of a kind that is not served counts as gone."""
     known = [
         owner
         for owner in obj["metadata"].get("ownerReferences") or []
         if KINDS.get(owner["kind"]) and owner["apiVersion"] in KINDS[owner["kind"]].api_versions
     ]
-    return original({**obj, "metadata": {**obj["metadata"], "ownerReferences": known}}) or []
+    return original({**obj, "metadata": {**obj["metadata"], "ownerReferences": known}})
 
 
 @instead(ClaimController._delete_unneeded)
