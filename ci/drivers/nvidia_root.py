@@ -11,8 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from nvml_driver.nvml.library import default_cache_root
-from nvml_driver.simulated.build import LIBRARY, build_library
+from nvml_driver.simulated.build import LIBRARY, build_library, default_cache_root
 from nvml_driver.simulated.node import make_device_files
 from nvml_driver.simulated.profile import load_profile
 

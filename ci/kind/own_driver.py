@@ -14,7 +14,6 @@ from pathlib import Path
 import yaml
 
 from localkube.binaries.images import SCENARIO_IMAGE
-from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +23,7 @@ AT = "/machine"
 
 def folders() -> list[Path]:
     """What the driver's Python needs, none inside another."""
-    library = build.build_library(default_cache_root())  # the container cannot write it
+    library = build.build_library(build.default_cache_root())  # the container cannot write it
     system = ("/usr", "/lib", "/lib64", "/etc/alternatives")  # the last: `cc` is a link there
     wanted = {*map(Path, (*system, sys.prefix, sys.base_prefix)), ROOT, library.parents[2]}
     wanted |= {Path(sys.executable).resolve().parents[1]}
@@ -42,7 +41,7 @@ def main(folder: Path, config: Path) -> None:
     environment = {
         "PATH": os.environ["PATH"],
         "LD_LIBRARY_PATH": f"{sys.base_prefix}/lib",
-        "XDG_CACHE_HOME": str(default_cache_root()),
+        "XDG_CACHE_HOME": str(build.default_cache_root()),
         "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": "1",
     }

@@ -113,7 +113,7 @@ class GarbageCollector:
         existing_owners = []
         for owner in obj["metadata"].get("ownerReferences") or []:
             try:
-                kind = resolve_kind(owner["apiVersion"], owner["kind"], self._cluster.gates)
+                kind = resolve_kind(owner["apiVersion"], owner["kind"], self._cluster.served_kinds)
             except ApiError:
                 return None
             if kind.namespaced and not namespace_of(obj):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -90,7 +89,7 @@ class NvmlLibrary:
             NvmlUnavailableError: the library cannot be built or loaded, or refuses the profile.
         """
         loaded_profile = profile.load_profile(source)
-        path = build.build_library(cache_root or default_cache_root())
+        path = build.build_library(cache_root or build.default_cache_root())
         try:
             handle = ctypes.CDLL(str(path))
             if control_file is not None:
@@ -129,12 +128,6 @@ class NvmlLibrary:
                     pynvml.nvmlShutdown()
                 except pynvml.NVMLError as error:
                     _LOG.warning("NVML did not shut down: %s", error)
-
-
-def default_cache_root() -> Path:
-    """Return the user's cache directory after the XDG base directory rules."""
-    configured = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
 
 
 def _adopt_library(handle: ctypes.CDLL) -> ctypes.CDLL:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,12 @@ def find_compiler() -> tuple[str, ...]:
         "simulated NVML needs a C compiler and there is no `cc` on PATH: pip install "
         "'dra-conformance[compiler]', or install gcc or clang (on Debian: gcc libc6-dev)"
     )
+
+
+def default_cache_root() -> Path:
+    """Return the user's cache directory after the XDG base directory rules."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
 
 
 def build_library(

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nvml_driver.errors import DriverError
-from nvml_driver.nvml.library import default_cache_root
-from nvml_driver.simulated.build import build_library
+from nvml_driver.simulated.build import build_library, default_cache_root
 from nvml_driver.simulated.profile import Profile
 
 

@@ -21,8 +21,8 @@ from localkube.controlplane.credentials import SERVICE_IP
 from localkube.node.network import call_in_network
 from localkube.processes.supervision import Processes
 from localkube.state import LOOPBACK, read_state
-from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
+from nvml_driver.simulated.build import default_cache_root
 from tests.cli.plain_client import Api, Json
 from tests.localkube import local_support as support
 from tests.programs import ended

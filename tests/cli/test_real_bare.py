@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
+from nvml_driver.simulated.build import default_cache_root
 from tests.localkube import local_support as support
 from tests.programs import ended
 

@@ -21,14 +21,14 @@ from tests.mutants.apiserver.overlooked_fields import (
 )
 from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
-Create = Callable[[Obj, str], Obj]
+Create = Callable[..., Obj]
 
 
 def ignores_unknown_fields(*below: str) -> Mutation:
     """Fields that it does not know are dropped, everywhere or in objects below these fields."""
 
     @instead(ApiServer.create)
-    def mutate(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
+    def mutate(_: World, original: Create, obj: Obj, *args: Any) -> Obj:
         known = clone(obj)
         root = schema.root_of(obj["kind"], obj["apiVersion"])
         for mistake in schema.find_mistakes(root, obj) if root else ():
@@ -37,7 +37,7 @@ def ignores_unknown_fields(*below: str) -> Mutation:
                 for step in mistake.path[:-1]:
                     holder = holder[step]
                 del holder[mistake.path[-1]]
-        return original(known, namespace)
+        return original(known, *args)
 
     return mutate
 

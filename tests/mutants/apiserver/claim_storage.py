@@ -27,8 +27,8 @@ def alternatives(claim: Obj) -> list[Any]:
 
 
 @instead(ApiServer.create)
-def no_request_defaults(world: World, original: Create, obj: Obj, namespace: str) -> Obj:
-    created = original(obj, namespace)
+def no_request_defaults(world: World, original: Create, obj: Obj, *args: Any) -> Obj:
+    created = original(obj, *args)
     stored = world.cluster.store.by_uid(created["metadata"]["uid"])
     assert stored is not None
     new = world.cluster.store.modify(stored, lose_defaults)
@@ -50,8 +50,8 @@ def after_creation(kind: str, change: Callable[[Obj, Obj], None]) -> Mutation:
     """What is stored of a new object of a kind differs. ``change``: stored, as it was sent."""
 
     @instead(ApiServer.create)
-    def mutate(world: World, original: Callable[..., Obj], obj: Obj, namespace: str) -> Obj:
-        created = original(obj, namespace)
+    def mutate(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
+        created = original(obj, *args)
         stored = world.cluster.store.by_uid(created["metadata"]["uid"])
         if stored is None or obj["kind"] != kind:
             return created

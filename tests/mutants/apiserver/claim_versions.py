@@ -36,11 +36,11 @@ def loses(version: str, lose: Callable[[Obj], None]) -> Mutation:
     """Objects that are written in a version lose something."""
 
     @instead(ApiServer.create)
-    def mutate(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
+    def mutate(_: World, original: Create, obj: Obj, *args: Any) -> Obj:
         new = clone(obj)
         if str(new.get("apiVersion")).endswith(f"/{version}"):
             lose(new)
-        return original(new, namespace)
+        return original(new, *args)
 
     return mutate
 
@@ -51,13 +51,13 @@ def serves_retired(*kinds: str) -> Mutation:
 
 
 def take_retired(world: World, kinds: Collection[str]) -> None:
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+    def create(original: Create, obj: Obj, *args: Any) -> Obj:
         if obj.get("apiVersion") != RETIRED or obj["kind"] not in kinds:
-            return original(obj, namespace)
+            return original(obj, *args)
         kind = SUCCESSORS.get(obj["kind"], obj["kind"])
         new = {**obj, "apiVersion": SERVED, "kind": kind, "spec": spec_today(obj)}
         new.pop("driverName", None)
-        return {**original(new, namespace), "apiVersion": RETIRED, "kind": obj["kind"]}
+        return {**original(new, *args), "apiVersion": RETIRED, "kind": obj["kind"]}
 
     def by_ref(original: Original, ref: Ref, *args: Any) -> Any:
         if ref.api_version == RETIRED and ref.kind in kinds:
@@ -73,10 +73,10 @@ def serves_claims_of_v1alpha3(world: World) -> None:
     """The version is there for other kinds, so claims are taken in it, too, as in v1beta1."""
     old, successor = f"{DRA_GROUP}/v1alpha3", f"{DRA_GROUP}/v1beta1"
 
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+    def create(original: Create, obj: Obj, *args: Any) -> Obj:
         if obj.get("apiVersion") != old or obj["kind"] != "ResourceClaim":
-            return original(obj, namespace)
-        return {**original({**obj, "apiVersion": successor}, namespace), "apiVersion": old}
+            return original(obj, *args)
+        return {**original({**obj, "apiVersion": successor}, *args), "apiVersion": old}
 
     def by_ref(original: Original, ref: Ref, *args: Any) -> Any:
         if ref.api_version == old and ref.kind == "ResourceClaim":
@@ -156,13 +156,13 @@ def without_template_selectors(obj: Obj) -> None:
 
 
 @instead(ApiServer.create)
-def with_exactly(_: World, original: Callable[..., Obj], obj: Obj, namespace: str) -> Obj:
+def with_exactly(_: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
     """A request for alternatives in v1beta1 gets the defaults of a single one beside them."""
     if obj.get("apiVersion", "").endswith(OLD) and any(
         request.get("firstAvailable") for request in conversion.device_requests(obj)
     ):
         raise ApiError(422, "Invalid", "exactly one of `exactly` or `firstAvailable`")
-    return original(obj, namespace)
+    return original(obj, *args)
 
 
 def _result_fields(*fields: str) -> Callable[[Obj], None]:

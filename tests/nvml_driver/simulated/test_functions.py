@@ -13,8 +13,9 @@ import pynvml
 import pytest
 
 from ci.nvml_functions import TABLE, make_table, read_functions, read_written
-from nvml_driver.nvml.library import NvmlLibrary, default_cache_root
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated import build
+from nvml_driver.simulated.build import default_cache_root
 from tests.programs import ended
 
 ROW: Final = re.compile(r"^FUNCTION\((\w+), (nvml\w+), (\w+), \((.*)\)\)$", re.MULTILINE)

@@ -15,8 +15,9 @@ import pynvml
 import pytest
 
 from nvml_driver.errors import DriverError, NvmlUnavailableError, ProfileError
-from nvml_driver.nvml.library import NvmlLibrary, default_cache_root
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated import build, list_shipped_profiles, profile
+from nvml_driver.simulated.build import default_cache_root
 from nvml_driver.simulated.node import make_device_files
 from tests.programs import ended
 
