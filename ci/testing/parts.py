@@ -95,7 +95,7 @@ def _everything() -> Iterator[Part]:
         # Properties with many examples are of all packages; so are samples.
         paths=_paths(
             "conformance/* kube/* kubesim/* localkube/* nvml_driver/* reference_allocator/* "
-            "scenarios/* tests/*"
+            "scenarios/* tests/* ci/allocators/* ci/vectors/*"
         ),
     )
     yield Part(

@@ -120,7 +120,11 @@ class Checker:
         start = time.perf_counter()
         line = self._program.ask(question)
         milliseconds = round((time.perf_counter() - start) * 1000, 3)
-        answer = read_answer(line, question)
+        try:
+            answer = read_answer(line, question)
+        except ProgramError:
+            self._program.end()  # what else it says would be taken for the next answer
+            raise
         if answer.invalid:
             raise ProgramError("malformed", f"cannot read the question: {one_line(answer.invalid)}")
         if answer.unsupported:

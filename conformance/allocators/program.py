@@ -102,8 +102,12 @@ class Program:
             seconds = self.seconds * max(1, len(question.get("nodes") or ())) + _OVERHEAD
             return self._exchange(process, json.dumps(question).encode() + b"\n", seconds)
         except ProgramError:
-            self._stop(0)
+            self.end()
             raise
+
+    def end(self) -> None:
+        """End the program; the next question starts it again."""
+        self._stop(0)
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._log.seek(0)

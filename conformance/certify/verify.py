@@ -165,7 +165,8 @@ def verify_report(
     if result.run.suite_version != __version__:
         raise OtherSuiteError(result)
     checked = None if driver_check is None else read_driver_check(driver_check)
-    return _verify(report, result, profiles, catalogue, checked)
+    ours = result.run.suite_version == __version__
+    return _verify(report, result, profiles, catalogue, checked, ours=ours)
 
 
 def verify_evidence(
@@ -179,6 +180,7 @@ def verify_evidence(
     """
     evidence = read_evidence(path)
     report = evidence.report
+    departures = tuple(_find_departures(evidence, profiles, catalogue()))
     try:
         result = evidence.run(path)
         evidence = evidence.model_copy(update={"results": ""})  # so that it takes no memory twice
@@ -186,13 +188,17 @@ def verify_evidence(
         verification = Verification(report, (Discrepancy("results", "result-file", str(error)),))
     else:
         verification = _verify(
-            report, result, evidence.profiles, evidence.catalogue, evidence.checked(path)
+            report,
+            result,
+            evidence.profiles,
+            evidence.catalogue,
+            evidence.checked(path),
+            # Which checks a suite with other scenarios had is not known here.
+            ours=result.run.suite_version == __version__ and not departures,
         )
         readme = Readme(report, result.run.options, evidence.reproduce, path.name)
         verification = replace(verification, readme=readme)
-    return replace(
-        verification, departures=tuple(_find_departures(evidence, profiles, catalogue()))
-    )
+    return replace(verification, departures=departures)
 
 
 def _verify(
@@ -201,12 +207,12 @@ def _verify(
     profiles: ProfileSet,
     catalogue: Sequence[PlannedScenario],
     checked: DriverChecked | None,
+    *,
+    ours: bool,
 ) -> Verification:
     known_profiles, discrepancies = _find_profiles(report, profiles)
     discrepancies += find_contradictions(result, catalogue)
-    discrepancies += driver_check_misfits(
-        result, checked, ours=result.run.suite_version == __version__
-    )
+    discrepancies += driver_check_misfits(result, checked, ours=ours)
     if known_profiles:
         rebuilt = build_believed_report(
             result, report.implementation, known_profiles, catalogue, checked

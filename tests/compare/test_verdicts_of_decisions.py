@@ -358,7 +358,7 @@ def test_a_kind_of_request_that_the_reference_does_not_know_is_no_verdict() -> N
 
 
 @pytest.mark.parametrize(
-    ("kubernetes", "expected"), [("1.34.4", Verdict.ADMISSIBLE), ("1.35.4", Verdict.IMPOSSIBLE)]
+    ("kubernetes", "expected"), [("1.35.4", Verdict.ADMISSIBLE), ("1.36.3", Verdict.IMPOSSIBLE)]
 )
 def test_a_selector_that_fails_is_met_by_chance_where_slices_come_in_any_order(
     kubernetes: str, expected: Verdict

@@ -25,14 +25,14 @@ def _hollow(obj: Obj) -> bool:
 def mesh(world: World) -> None:
     """A service mesh gives each pod a sidecar, whose name sorts before all others."""
 
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+    def create(original: Create, obj: Obj, *args: Any) -> Obj:
         if obj["kind"] == "Pod":
             obj = copy.deepcopy(obj)
             proxy = {"name": "a-proxy", "image": "mesh", "command": list(probe.HOLD)}
             first = {**proxy, "restartPolicy": "Always"}
             obj["spec"]["initContainers"] = [first, *(obj["spec"].get("initContainers") or ())]
             obj["metadata"].setdefault("annotations", {})["mesh.example.com/injected"] = "true"
-        return original(obj, namespace)
+        return original(obj, *args)
 
     replace(world.api.create, create)
 
@@ -40,11 +40,11 @@ def mesh(world: World) -> None:
 def policy(world: World) -> None:
     """A webhook refuses nodes that no cloud has."""
 
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+    def create(original: Create, obj: Obj, *args: Any) -> Obj:
         if _hollow(obj):
             said = 'admission webhook "nodes.policy.example.com" denied the request: not ours'
             raise ApiError(403, "Forbidden", said)
-        return original(obj, namespace)
+        return original(obj, *args)
 
     replace(world.api.create, create)
 
@@ -52,12 +52,12 @@ def policy(world: World) -> None:
 def readiness_taint(world: World) -> None:
     """Something taints each new node until an agent has started on it; on hollow ones none does."""
 
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+    def create(original: Create, obj: Obj, *args: Any) -> Obj:
         if _hollow(obj):
             obj = copy.deepcopy(obj)
             taint = {"key": "node.cilium.io/agent-not-ready", "effect": "NoSchedule"}
             obj["spec"]["taints"].append(taint)
-        return original(obj, namespace)
+        return original(obj, *args)
 
     replace(world.api.create, create)
 

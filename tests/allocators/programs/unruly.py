@@ -13,6 +13,7 @@ for line in sys.stdin:
         {"node": node["metadata"]["name"], "outcome": "none"} for node in question.get("nodes", ())
     ]
     answer = {"id": question["id"], "nodes": nodes}
+    lines: list[str] = []
     match question["id"]:
         case "hangs":
             time.sleep(60)
@@ -26,9 +27,9 @@ for line in sys.stdin:
             while True:
                 os.write(1, b"x" * 65536)
         case "babbles":
-            print("hello")
+            lines.append("hello")
         case "repeats":
-            print(json.dumps(answer))
+            lines.append(json.dumps(answer))
         case "answers-another":
             answer["id"] = "something-else"
         case "answers-for-a-stranger":
@@ -47,4 +48,5 @@ for line in sys.stdin:
             answer = {"id": question["id"], "unsupported": "that"}
         case "gives-up":
             nodes[0]["outcome"] = "timeout"
-    print(json.dumps(answer), flush=True)
+    # In one call, so that what belongs together is read together.
+    os.write(1, "".join(f"{line}\n" for line in (*lines, json.dumps(answer))).encode())

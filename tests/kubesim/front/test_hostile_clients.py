@@ -24,7 +24,8 @@ def connect(front: Front, first: bytes) -> ssl.SSLSocket:
     port = int(front.url.rpartition(":")[2])
     opened = socket.create_connection(("127.0.0.1", port), timeout=20)
     secure = context.wrap_socket(opened, server_hostname="localhost")
-    secure.sendall(first)
+    with suppress(OSError):  # who is refused before all is sent reads why
+        secure.sendall(first)
     return secure
 
 
@@ -115,7 +116,7 @@ def read_answer(connection: ssl.SSLSocket) -> tuple[bytes, bytes]:
         (b"\x16\x03\x01 hello\r\n\r\n", b"400", b"400 Bad Request"),
         (b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", b"400", b"400 Bad Request"),
         (b"Transfer-Encoding: gzip\r\n\r\n{}", b"501", b"Unsupported transfer encoding"),
-        (b"X: " + b"x" * 100_000, b"431", b"431 Request Header Fields Too Large"),
+        (b"X: " + b"x" * 66_000, b"431", b"431 Request Header Fields Too Large"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"401", b"Unauthorized"),  # HTTP/2 unasked
     ],
     ids=["no HTTP", "two lengths", "unknown encoding", "long header", "HTTP/2"],

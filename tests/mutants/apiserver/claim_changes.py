@@ -31,13 +31,16 @@ Change = Callable[[Obj], Obj]
 
 def ignores_versions(*subresources: str | None) -> Mutation:
     def mutate(world: World) -> None:
-        def change(original: Callable[..., Obj], ref: Ref, change: Change, *args: Any) -> Obj:
+        def change(
+            original: Callable[..., Obj], ref: Ref, change: Change, *args: Any, **how: Any
+        ) -> Obj:
             def without_version(old: Obj) -> Obj:
                 new = change(old)
                 kept = {k: v for k, v in new["metadata"].items() if k != "resourceVersion"}
                 return {**new, "metadata": kept}
 
-            return original(ref, without_version if args[0] in subresources else change, *args)
+            wanted = without_version if args[0] in subresources else change
+            return original(ref, wanted, *args, **how)
 
         replace(world.api.change, change)
 

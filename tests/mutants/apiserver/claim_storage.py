@@ -66,7 +66,12 @@ def after_change(kind: str, change: Changed, *subresources: str) -> Mutation:
 
     @instead(ApiServer.change)
     def mutate(
-        world: World, original: Callable[..., Obj], ref: Ref, wish: Callable[[Obj], Obj], *args: Any
+        world: World,
+        original: Callable[..., Obj],
+        ref: Ref,
+        wish: Callable[[Obj], Obj],
+        *args: Any,
+        **how: Any,
     ) -> Obj:
         store = world.cluster.store
         wanted: list[Obj] = []
@@ -77,7 +82,7 @@ def after_change(kind: str, change: Changed, *subresources: str) -> Mutation:
             wanted.append(clone(wish(old)))
             return clone(wanted[-1])
 
-        new = original(ref, wished, *args)
+        new = original(ref, wished, *args, **how)
         stored = store.by_uid(new["metadata"]["uid"])
         if ref.kind != kind or (args[0] or "") not in subresources or stored is None:
             return new

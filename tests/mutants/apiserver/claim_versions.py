@@ -176,11 +176,13 @@ def _result_fields(*fields: str) -> Callable[[Obj], None]:
 
 
 @instead(ApiServer.change)
-def no_old_updates(_: World, original: Callable[..., Obj], ref: Ref, wish: Any, *args: Any) -> Obj:
+def no_old_updates(
+    _: World, original: Callable[..., Obj], ref: Ref, wish: Any, *args: Any, **how: Any
+) -> Obj:
     """Who has read a claim in v1beta1 cannot write it back."""
     if ref.kind == CLAIM and ref.api_version.endswith(f"/{OLD}") and not args[0]:
         raise ApiError(422, "Invalid", "spec: Invalid value: field is immutable")
-    return original(ref, wish, *args)
+    return original(ref, wish, *args, **how)
 
 
 @instead(ApiServer.list)

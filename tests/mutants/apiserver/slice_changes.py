@@ -68,9 +68,11 @@ def stores(kind_name: str, wrong: Callable[[Obj, Obj | None], None]) -> Mutation
         def create(original: Callable[..., Obj], *args: Any) -> Obj:
             return put(original(*args), None)
 
-        def change(original: Callable[..., Obj], ref: Ref, make: Change, *args: Any) -> Obj:
+        def change(
+            original: Callable[..., Obj], ref: Ref, make: Change, *args: Any, **how: Any
+        ) -> Obj:
             before = clone(store.get(ref.kind, "", ref.name)) if ref.kind == kind_name else None
-            return put(original(ref, make, *args), before)
+            return put(original(ref, make, *args, **how), before)
 
         replace(world.api.create, create)
         replace(world.api.change, change)

@@ -275,9 +275,9 @@ def loses_resources(
     def mutation(world: World) -> None:
         lost: set[str] = set()
 
-        def change(original: Callable[..., Obj], ref: Ref, *args: Any) -> Obj:
+        def change(original: Callable[..., Obj], ref: Ref, *args: Any, **how: Any) -> Obj:
             old = world.api.get(ref, "") if ref.kind == "DeviceClass" else None
-            new = original(ref, *args)
+            new = original(ref, *args, **how)
             if old is not None:
                 lost.update(on_change(old, new))
             return new

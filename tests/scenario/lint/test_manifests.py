@@ -368,7 +368,10 @@ def test_a_flat_request_outside_v1beta1_must_move_below_exactly(version: str) ->
             "Required value",
         ),
         (
-            "{name: g, exactly: {deviceClassName: x}, firstAvailable: [{}]}",
+            (
+                "{name: g, exactly: {deviceClassName: x}, "
+                "firstAvailable: [{name: a, deviceClassName: x}]}"
+            ),
             "",
             "but multiple fields are set",
         ),
