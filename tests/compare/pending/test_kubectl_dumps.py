@@ -1,7 +1,7 @@
 """Ten pods that wait for ten reasons: kubectl prints the cluster, `explain` reads what it prints.
 
-Each answer is held against what the scheduler has said of the pod, in a served reference whose
-nodes have no kubelet.
+Each answer is held against what the scheduler has said of the pod. On the served reference, and on
+a real control plane with nodes that have no kubelet.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kube.values import Obj
 from tests.cli.plain_client import eventually
 from tests.go_programs import KUBECTL, build_programs
 from tests.kubesim import kit
+from tests.localkube.pool import Shared
 from tests.programs import ended
 
 pytestmark = [pytest.mark.slow, pytest.mark.everything]
@@ -179,6 +180,16 @@ def test_what_kubectl_prints_of_the_served_reference_is_explained(
     program: Path, served: Path, tmp_path: Path
 ) -> None:
     explain_ten(program, ("--kubeconfig", str(served)), tmp_path)
+
+
+@pytest.mark.needs_root
+@pytest.mark.needs_go
+def test_what_kubectl_prints_of_a_real_cluster_is_explained(
+    program: Path, control_plane: Shared, tmp_path: Path
+) -> None:
+    access = control_plane.access
+    where = ("--kubeconfig", str(access.kubeconfig), "--context", access.context)
+    explain_ten(program, where, tmp_path)
 
 
 def explain_ten(program: Path, where: tuple[str, ...], folder: Path) -> None:
