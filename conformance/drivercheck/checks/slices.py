@@ -321,6 +321,17 @@ def refused_slices_are_not_given_up(bench: Bench) -> None:
         ) from None
 
 
+def _restart_until_it_lists(bench: Bench) -> None:
+    """Restart the driver, and wait until it has looked: what is there until then is from before."""
+    bench.driver.stop()
+    lists = bench.api.lists
+    bench.driver.start()
+    bench.driver.await_registration()
+    deadline = time.monotonic() + under_check.START_SECONDS
+    while bench.api.lists == lists and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
 def _is_running(bench: Bench) -> bool:
     return bench.driver.process is not None and bench.driver.process.is_alive()
 
@@ -329,13 +340,7 @@ def _is_running(bench: Bench) -> bool:
 def same_after_restart(bench: Bench) -> None:
     """After a restart the same devices are published, in no older generation."""
     slices_before = bench.driver.await_slices()
-    bench.driver.stop()
-    lists = bench.api.lists
-    bench.driver.start()
-    bench.driver.await_registration()
-    deadline = time.monotonic() + under_check.START_SECONDS
-    while bench.api.lists == lists and time.monotonic() < deadline:
-        time.sleep(0.05)  # what is there is still from before
+    _restart_until_it_lists(bench)
     bench.driver.wait(
         lambda: _device_names(slices_before) != _device_names(bench.driver.list_slices()),
         _SETTLE_SECONDS,
@@ -354,13 +359,7 @@ def same_after_restart(bench: Bench) -> None:
 def unchanged_after_restart(bench: Bench) -> None:
     """After a restart slices whose devices are the same are what they were: nothing is written."""
     versions_before = _resource_versions(bench) if bench.driver.await_slices() else set()
-    lists = bench.api.lists
-    bench.driver.stop()
-    bench.driver.start()
-    bench.driver.await_registration()
-    deadline = time.monotonic() + under_check.START_SECONDS
-    while bench.api.lists == lists and time.monotonic() < deadline:
-        time.sleep(0.05)
+    _restart_until_it_lists(bench)
     time.sleep(_SETTLE_SECONDS)
     bench.driver.await_slices()
     written = len(_resource_versions(bench) - versions_before)

@@ -7,10 +7,7 @@ a real control plane with nodes that have no kubelet.
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +21,7 @@ from kube.values import Obj
 from tests.cli.plain_client import eventually
 from tests.go_programs import KUBECTL, build_programs
 from tests.kubesim import kit
+from tests.kubesim.front.served import serving_module
 from tests.localkube.pool import Shared
 from tests.programs import ended
 
@@ -162,17 +160,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Path]:
-    with subprocess.Popen(
-        (sys.executable, "-m", "kubesim", "serve", "--nodes", "0"),
-        env=os.environ | {"XDG_STATE_HOME": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        try:
-            assert server.stdout is not None
-            yield Path(server.stdout.readline().removeprefix("export KUBECONFIG=").strip())
-        finally:
-            server.terminate()
+    with serving_module(tmp_path, "kubesim", "serve", "--nodes", "0") as server:
+        yield server.kubeconfig
 
 
 @pytest.mark.needs_clients

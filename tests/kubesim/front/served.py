@@ -25,18 +25,16 @@ def served(state: Path, *options: str) -> Iterator[Served]:
     """Start one, and end it if it still runs."""
     # Where a shell has started the tests in the background, SIGINT is ignored, also by children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    command = ("conformance", "cluster", "up", "--reference", "--name", "test", *options)
+    with serving_module(state, *command) as served:
+        yield served
+
+
+@contextmanager
+def serving_module(state: Path, *arguments: str) -> Iterator[Served]:
+    """Start a module of Python that serves and says where, and end it if it still runs."""
     with subprocess.Popen(
-        (
-            sys.executable,
-            "-m",
-            "conformance",
-            "cluster",
-            "up",
-            "--reference",
-            "--name",
-            "test",
-            *options,
-        ),
+        (sys.executable, "-m", *arguments),
         env=os.environ | {"XDG_STATE_HOME": str(state)},
         stdout=subprocess.PIPE,
         text=True,

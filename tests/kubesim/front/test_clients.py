@@ -7,7 +7,6 @@ in a folder of its own below build/clients. docs/clusters.md says what works.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.go_programs import KUBECTL, KUBERNETES, build_programs, build_tests
+from tests.kubesim.front.served import serving_module
 from tests.programs import ended
 from tests.pypi import install_packages
 
@@ -87,17 +87,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[Path]:
-    with subprocess.Popen(
-        (sys.executable, "-m", "kubesim", "serve", "--kubernetes", KUBERNETES),
-        env=os.environ | {"XDG_STATE_HOME": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        try:
-            assert server.stdout is not None
-            yield Path(server.stdout.readline().removeprefix("export KUBECONFIG=").strip())
-        finally:
-            server.terminate()
+    with serving_module(tmp_path, "kubesim", "serve", "--kubernetes", KUBERNETES) as server:
+        yield server.kubeconfig
 
 
 @pytest.fixture
