@@ -68,6 +68,19 @@ def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:
     return class_of_resource
 
 
+def lacks_resource(pod: Object, node: Object, classes: Mapping[str, str]) -> bool:
+    """Return whether a pod asks for a resource that neither a class nor this node provides.
+
+    Whether the node has enough of what it has itself is not looked at (filterExtendedResources).
+    Raises InputError: pod or node has not its form.
+    """
+    allocatable = _read_allocatable(node)
+    return any(
+        is_extended_resource(name) and name not in classes and name not in allocatable
+        for name in _requested_resources(pod)
+    )
+
+
 def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> ExtendedClaim | None:
     """Make the claim for the resources of a pod that devices have to satisfy on this node.
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ci.allocators.measure import RESULTS
 from kube.base.text import one_line
-from tests.vectors.written import WRITTEN
+from tests.vectors.make import HAND_MADE
 
 _HEAD: Final = """\
 # Implementations of the rules
@@ -51,7 +51,7 @@ def _table(kept: dict[str, Any]) -> Iterator[str]:
 
 def _classes(kept: dict[str, Any]) -> Iterator[str]:
     """Yield which of the written vectors an allocator answers wrong."""
-    sentences = {item.id: item.sentence for item in WRITTEN}
+    sentences = {item.id: item.sentence for item in HAND_MADE}
     for name, item in kept.items():
         wrong = [identifier for identifier in item["vectors"]["wrong"] if identifier in sentences]
         if wrong:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, replace
 from typing import Any, Final
 
 from conformance.allocators.contract import read_answer
@@ -15,6 +14,8 @@ from conformance.allocators.judging import (
     answer_of_reference,
     explain_finding,
     explain_no_judgement,
+    fits_of,
+    following_of,
     judge_answer,
 )
 from conformance.allocators.program import Program, ProgramError
@@ -133,8 +134,8 @@ class Checker:
         judged = judge_answer(question, answer, reference, options.level, options.kubernetes)
         return list(judged), "", milliseconds
 
-    def _make_small(self, asked: AskedQuestion, record: QuestionRecord) -> SmallCase:
-        """Return the smallest question that shows the first difference of a record."""
+    def _make_small(self, asked: AskedQuestion, record: QuestionRecord) -> SmallCase | None:
+        """Return the smallest question that shows the first difference of a record, if any does."""
         first = next(finding for finding in record.findings if finding.kind in WRONG)
         if self._generator is None:
             self._generator = Generator(self._options.kubernetes, {})
@@ -149,7 +150,9 @@ class Checker:
         kept = {"features": asked.question.get("features") or {}}
         parts = {name: value for name, value in asked.question.items() if name not in kept}
         small = shrink(parts, lambda candidate: differs(candidate | kept)) | kept
-        finding = self._find(small, first) or Finding(**first.model_dump())
+        finding = self._find(small, first)
+        if finding is None:  # a program that answers otherwise each time
+            return None
         return SmallCase(kind=first.kind, vector=self._make_vector(small, finding))
 
     def _find(self, question: Json, like: NodeFinding) -> Finding | None:
@@ -161,12 +164,15 @@ class Checker:
             findings, _, _ = self._judge(question, reference)
         except (ProgramError, ConformanceError, KeyError, TypeError, AttributeError, ValueError):
             return None  # what was taken away is needed to ask
-        alike = (like.node, like.kind, like.said)
-        return next((item for item in findings if (item.node, item.kind, item.said) == alike), None)
+        alike = (like.node, like.kind, like.said, like.pod > 0)
+        return next(
+            (item for item in findings if (item.node, item.kind, item.said, item.pod > 0) == alike),
+            None,
+        )
 
     def _make_vector(self, question: Json, finding: Finding) -> Vector:
         reference = answer_of_reference(question, self._options.kubernetes)
-        text = explain_finding(question, finding, self._options.kubernetes)
+        text = explain_finding(finding, self._options.kubernetes)
         return Vector(
             id=question["id"],
             contract=CONTRACT,
@@ -175,7 +181,8 @@ class Checker:
             features=list(features_of(question)),
             sentence=one_line(text, _LONGEST_TEXT),
             question=question,
-            expected={node["node"]: node["outcome"] == "allocated" for node in reference["nodes"]},
+            expected=fits_of(reference),
+            following=following_of(reference),
         )
 
 
@@ -208,5 +215,5 @@ def _with_types(question: Json) -> Json:
 
 
 def _as_record(finding: Finding) -> NodeFinding:
-    short = replace(finding, detail=one_line(finding.detail, _LONGEST_TEXT))
-    return NodeFinding.model_validate(asdict(short))
+    fields = {name: getattr(finding, name) for name in NodeFinding.model_fields}
+    return NodeFinding(**fields | {"detail": one_line(finding.detail, _LONGEST_TEXT)})

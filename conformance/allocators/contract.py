@@ -19,6 +19,19 @@ Outcome = Literal["allocated", "none", "nodeError", "error", "timeout", "unsuppo
 Json = dict[str, Any]
 
 
+class FollowingPod(BaseModel):
+    """A pod that comes after others; it finds in use what those before it were given."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+
+    claims: list[Json] = Field(
+        default_factory=list,
+        description="its ResourceClaims; one that an earlier pod has, too, has the devices that"
+        " were allocated for that",
+    )
+    pod: Json | None = Field(None, description="the Pod, where it asks for extended resources")
+
+
 class AllocationQuestion(BaseModel):
     """A question: on which nodes can these claims of one pod be allocated, each node by itself?"""
 
@@ -40,6 +53,14 @@ class AllocationQuestion(BaseModel):
         description="the pod's ResourceClaims, in its order; one with status.allocation has its"
         " devices already, which may keep the pod from a node",
     )
+    pod: Json | None = Field(
+        None,
+        description="the Pod, where its containers ask for extended resources: one more claim is"
+        " allocated for those that a class provides and the node itself has none of",
+    )
+    following: list[FollowingPod] = Field(
+        default_factory=list, description="the pods that come after it, in order"
+    )
     allocated: list[Json] = Field(
         default_factory=list, description="other ResourceClaims: what is in use"
     )
@@ -54,22 +75,37 @@ class AllocationQuestion(BaseModel):
     repeat: int = Field(1, ge=0, description="how often to decide, for measuring; the best counts")
 
 
-class NodeAnswer(BaseModel):
-    """The answer for one node."""
+class PodAnswer(BaseModel):
+    """The answer for one pod on one node."""
 
     model_config = ConfigDict(strict=True)
 
-    node: str = Field(description="name of a node of the question")
     outcome: Outcome = Field(
         description="allocated: it fits; none: it does not; nodeError: this node cannot be decided;"
         " error: nor can any other; timeout: the search was given up; unsupported: not claimed"
     )
     allocations: list[Json] = Field(
-        default_factory=list, description="an AllocationResult for each claim, in order"
+        default_factory=list,
+        description="an AllocationResult for each claim, in order, that for extended resources last"
+        "; needed where pods follow",
     )
     error: str = Field("", description="why, for people")
-    ns: int = Field(0, description="nanoseconds of the decision")
+
+
+class NodeAnswer(PodAnswer):
+    """The answer for one node: for the first pod, and for those that follow."""
+
+    node: str = Field(description="name of a node of the question")
+    ns: int = Field(0, description="nanoseconds of the first decision")
     steps: int = Field(0, description="how many partial solutions were looked at")
+    following: list[PodAnswer] = Field(
+        default_factory=list, description="the answer for each pod that follows, in order"
+    )
+
+    @property
+    def pods(self) -> list[PodAnswer]:
+        """The answers for all pods of the question, the first among them."""
+        return [self, *self.following]
 
 
 class AllocationAnswer(BaseModel):
@@ -117,11 +153,26 @@ def read_answer(line: bytes, question: Json) -> AllocationAnswer:
     if len(given) < len(answer.nodes):
         raise ProgramError("malformed", "answers for a node twice")
     for node in answer.nodes:
-        if node.outcome == "allocated" and node.allocations:
-            wanted = len(question.get("claims", ()))
-            if len(node.allocations) != wanted:
-                raise ProgramError(
-                    "malformed",
-                    f"node {node.node}: {len(node.allocations)} allocations for {wanted} claims",
-                )
+        _check_row(node, question)
     return answer.model_copy(update={"nodes": [given[name] for name in asked]})
+
+
+def _check_row(node: NodeAnswer, question: Json) -> None:
+    """Raise ProgramError: the answer for a node has too few or too many pods or allocations."""
+    pods: list[Json] = [question, *question.get("following", ())]
+    where = f"node {node.node}"
+    if len(node.pods) != len(pods):
+        raise ProgramError(
+            "malformed",
+            f"{where}: {len(node.following)} answers for {len(pods) - 1} pods that follow",
+        )
+    for number, (given, pod) in enumerate(zip(node.pods, pods, strict=True)):
+        wanted = len(pod.get("claims", ()))
+        # Whether extended resources need a claim of their own depends on the node.
+        right = (wanted, wanted + 1) if pod.get("pod") else (wanted,)
+        made = len(given.allocations) if given.outcome == "allocated" else 0
+        if made and made not in right:
+            which = f" of pod {number + 1}" if number else ""
+            raise ProgramError(
+                "malformed", f"{where}: {made} allocations for {wanted} claims{which}"
+            )

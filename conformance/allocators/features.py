@@ -16,9 +16,20 @@ def features_of(question: Json) -> tuple[str, ...]:
     return tuple(name for name, (uses, _) in FEATURES.items() if uses(question))
 
 
+def _pods(question: Json) -> Iterator[Json]:
+    """Yield the pods of a question, as fields ``claims`` and ``pod``."""
+    yield question
+    yield from question.get("following") or ()
+
+
+def _claims(question: Json) -> Iterator[Json]:
+    for pod in _pods(question):
+        yield from pod.get("claims") or ()
+
+
 def _requests(question: Json) -> Iterator[Json]:
     """Yield what the claims to allocate ask for: ``exactly``, or each alternative."""
-    for claim in question.get("claims") or ():
+    for claim in _claims(question):
         devices = (claim.get("spec") or {}).get("devices") or {}
         for request in devices.get("requests") or ():
             if request.get("exactly"):
@@ -27,7 +38,7 @@ def _requests(question: Json) -> Iterator[Json]:
 
 
 def _constraints(question: Json) -> Iterator[Json]:
-    for claim in question.get("claims") or ():
+    for claim in _claims(question):
         yield from ((claim.get("spec") or {}).get("devices") or {}).get("constraints") or ()
 
 
@@ -93,14 +104,13 @@ def _is_updated(question: Json) -> bool:
 
 
 def _has_allocated_claims(question: Json) -> bool:
-    claims = question.get("claims") or ()
-    return any((claim.get("status") or {}).get("allocation") for claim in claims)
+    return any((claim.get("status") or {}).get("allocation") for claim in _claims(question))
 
 
 def _has_alternatives(question: Json) -> bool:
     return any(
         request.get("firstAvailable")
-        for claim in question.get("claims") or ()
+        for claim in _claims(question)
         for request in ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ()
     )
 
@@ -147,10 +157,18 @@ FEATURES: Final[Mapping[str, tuple[Callable[[Json], bool], str]]] = {
     "updating": (_is_updated, "a pool is incomplete, or has several generations"),
     "inUse": (lambda question: any(True for _ in _results(question)), "devices are in use"),
     "severalClaims": (
-        lambda question: len(question.get("claims") or ()) > 1,
+        lambda question: any(len(pod.get("claims") or ()) > 1 for pod in _pods(question)),
         "a pod has several claims",
     ),
     "allocatedClaims": (_has_allocated_claims, "a claim of the pod has its devices already"),
+    "severalPods": (
+        lambda question: bool(question.get("following")),
+        "pods come one after the other",
+    ),
+    "extendedResources": (
+        lambda question: any(pod.get("pod") for pod in _pods(question)),
+        "a pod asks for extended resources of classes",
+    ),
     "template": (lambda question: question.get("place") == "template", "the node is to be made"),
 }
 """Feature -> whether a question uses it, and what it is, in a few words."""

@@ -20,7 +20,7 @@ from conformance.allocators.contract import AllocationQuestion
 from conformance.allocators.features import features_of
 from conformance.allocators.judging import answer_of_reference
 from conformance.data import scenarios_dir
-from conformance.fuzz.problem import Generator, claims_of, snapshot_of
+from conformance.fuzz.problem import Generator, claims_of, resources_of, snapshot_of
 from kube.base.errors import UsageError
 from reference_allocator.gates import LATEST
 from reference_allocator.wire import CONTRACT, MAX_LINE
@@ -60,7 +60,11 @@ class Vector(BaseModel):
     sentence: str = Field(description="what is right, in one sentence")
     source: str = Field("", description="where the rule is written")
     question: Json = Field(description="what an allocator is asked")
-    expected: dict[str, bool] = Field(description="node -> whether the claims fit it")
+    expected: dict[str, bool] = Field(description="node -> whether the (first) pod fits it")
+    following: dict[str, list[bool]] = Field(
+        default_factory=dict,
+        description="node -> whether each pod that follows fits beside those before it",
+    )
     devices: dict[str, list[list[str]]] = Field(
         default_factory=dict,
         description="node -> the devices of each claim as driver/pool/device, where no others are"
@@ -78,13 +82,14 @@ def draw_questions(kubernetes: str, seed: str, first: int, count: int) -> Iterat
 def draw_question(generator: Generator, seed: str, number: int) -> Json:
     """Draw the question with a number."""
     document = snapshot_of(generator.draw(seed, number).document)
-    wanted = next((names for pod in document["pods"] if (names := claims_of(pod))), [])
     by_name = {claim["metadata"]["name"]: claim for claim in document["claims"]}
+    first, *others = [_asked_pod(pod, by_name) for pod in document["pods"]]
     question: Json = {
         "id": f"{seed}-{number}",
         "features": {name: True for name, is_on in document["features"].items() if is_on},
         **{field: list(document[field]) for field in _LISTS},
-        "claims": [by_name[name] for name in wanted if name in by_name],
+        **first,
+        **({"following": others} if others else {}),
     }
     for item in question["slices"]:
         for device in item["spec"].get("devices") or ():
@@ -99,12 +104,26 @@ def draw_question(generator: Generator, seed: str, number: int) -> Json:
     return question
 
 
+def _asked_pod(pod: Json, claims: Mapping[str, Json]) -> Json:
+    """Return the claims of a drawn pod, and itself where it asks for extended resources."""
+    asked: Json = {"claims": [claims[name] for name in claims_of(pod) if name in claims]}
+    if resources_of(pod):
+        for kind in ("initContainers", "containers"):
+            for container in pod["spec"].get(kind, ()):
+                resources = container.get("resources", {})
+                amounts = {name: str(count) for name, count in resources.get("limits", {}).items()}
+                container["resources"] = {"limits": amounts, "requests": amounts}
+        asked["pod"] = pod
+    return asked
+
+
 def _give_devices(question: Json, kubernetes: str) -> list[Json]:
     """Return the claims, the first of which has what the reference gives it on the first node."""
     first, *others = question["claims"] or [None]
     if first is None:
         return []
-    answer = answer_of_reference({**question, "claims": [first]}, kubernetes)
+    alone = {key: value for key, value in question.items() if key not in ("pod", "following")}
+    answer = answer_of_reference({**alone, "claims": [first]}, kubernetes)
     for node in answer.get("nodes", ()):
         if node["outcome"] == "allocated":
             return [{**first, "status": {"allocation": node["allocations"][0]}}, *others]

@@ -45,6 +45,7 @@ class NodeFinding(BaseModel):
     said: str
     right: str
     detail: str = ""
+    pod: int = Field(0, description="which of the question's pods, 0 for the first")
 
 
 class SmallCase(BaseModel):

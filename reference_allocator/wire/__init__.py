@@ -4,8 +4,8 @@
 read and write one format is what makes their answers comparable. Pure: text in, text out.
 """
 
-from reference_allocator.wire.allocate import CONTRACT, answer_allocate
+from reference_allocator.wire.allocate import CONTRACT, SHARE_ID, answer_allocate
 from reference_allocator.wire.cel import answer_cel
 from reference_allocator.wire.lines import MAX_LINE
 
-__all__ = ["CONTRACT", "MAX_LINE", "answer_allocate", "answer_cel"]
+__all__ = ["CONTRACT", "MAX_LINE", "SHARE_ID", "answer_allocate", "answer_cel"]

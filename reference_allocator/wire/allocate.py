@@ -1,14 +1,11 @@
 """Allocation problems: one snapshot and its claims in, the allocation on each node out.
 
-A line in: {"id", "contract", "features", "slices", "deviceClasses", "nodes", "claims",
-"allocated", "place", "allocator", "repeat"}; a line out: {"id", "nodes": [{"node", "outcome",
-"allocations", "error", "ns", "steps"}]}. Objects are those of v1, defaulted. `allocator` picks one
-of upstream's three implementations and means nothing here: the answer is that of incubating and
-experimental. `place` says whether nodes are there already, which changes nothing here.
-
-A claim to allocate may have its devices already: then it only keeps the pod from nodes that its
-allocation's node selector does not match, as the scheduler's plugin has it (Filter in
-dynamicresources.go).
+A line in: {"id", "contract", "features", "slices", "deviceClasses", "nodes", "claims", "pod",
+"following", "allocated", "place", "allocator", "repeat"}; a line out: {"id", "nodes": [{"node",
+"outcome", "allocations", "error", "ns", "steps", "following"}]}. Objects are those of v1,
+defaulted. `allocator` picks one of upstream's three implementations and means nothing here: the
+answer is that of incubating and experimental. `place` says whether nodes are there already, which
+changes nothing here. What pods are given is decided in `wire.pods`.
 """
 
 from __future__ import annotations
@@ -19,23 +16,16 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from reference_allocator.allocator import Allocator, Outcome
-from reference_allocator.api import (
-    DeviceClass,
-    Node,
-    NodeSelector,
-    ResourceClaim,
-    ResourceSlice,
-    reading,
-)
+from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice, reading
 from reference_allocator.api.limits import KINDS, check_limits
 from reference_allocator.environment import selector_environment
-from reference_allocator.errors import AllocationError
+from reference_allocator.extended import classes_by_resource
 from reference_allocator.features import Features
 from reference_allocator.gates import LATEST
 from reference_allocator.index import Index
 from reference_allocator.rules.derived_cost import derived_cost_problem
-from reference_allocator.rules.nodeselector import node_matches
 from reference_allocator.wire.lines import Json, answer_line, check_form
+from reference_allocator.wire.pods import AskedPod, PodRow
 
 CONTRACT: Final = "allocation/v1"
 """The version of these lines; a line that names none is of this one."""
@@ -47,7 +37,8 @@ DEFAULT_TIMEOUT: Final = 10.0
 """The seconds for one node; the scheduler's own limit (DRASchedulerFilterTimeout)."""
 
 _FIELDS: Final = """
-    id contract features slices deviceClasses nodes claims allocated place allocator repeat
+    id contract features slices deviceClasses nodes claims pod following allocated place allocator
+    repeat
 """.split()
 _PLACES: Final = ("", "published", "template")
 _ALLOCATORS: Final = ("", "stable", "incubating", "experimental")
@@ -87,35 +78,46 @@ def _respond(question: Mapping[str, Any], timeout: float, kubernetes: str) -> Js
         raise reading.InputError(
             f"expected 1 to {_MAX_REPEAT}, got {reading.describe_value(repeat)}", "repeat"
         )
+    pods = (
+        _read_pod(question, claims),
+        *reading.read_items(question, "following", _read_following),
+    )
     if features.derived_attributes:
-        _check_derived_cost(claims, question.get("claims") or (), features, kubernetes)
-    given = _read_given(claims, question.get("claims") or ())
-    known = {(claim.namespace, claim.name) for claim in allocated}
-    in_use = [
-        claim
-        for claim in claims
-        if claim.results is not None and (claim.namespace, claim.name) not in known
-    ]
+        for pod in pods:
+            _check_derived_cost(pod.claims, pod.sources, features, kubernetes)
+    # Of one claim in both lists, what `allocated` says counts.
+    own = {(claim.namespace, claim.name): claim for pod in pods for claim in pod.claims}
+    for claim in allocated:
+        own.pop((claim.namespace, claim.name), None)
+    in_use = [claim for claim in own.values() if claim.results is not None]
     index = Index(features, slices, classes, (*allocated, *in_use), kubernetes=kubernetes)
-    allocator = Allocator(index, share_ids=lambda _: SHARE_ID)
-    answers = [_decide_node(allocator, node, claims, given, repeat, timeout) for node in nodes]
+    row = PodRow(
+        Allocator(index, share_ids=lambda _: SHARE_ID),
+        pods,
+        classes_by_resource(question.get("deviceClasses") or ()),
+    )
+    sources = question.get("nodes") or ()
+    answers = [
+        _decide_node(row, node, source, repeat, timeout)
+        for node, source in zip(nodes, sources, strict=True)
+    ]
     return {"nodes": answers} if answers else {}
 
 
-def _read_given(
-    claims: Sequence[ResourceClaim], sources: Sequence[Json]
-) -> dict[int, tuple[Json, NodeSelector | None]]:
-    """Return position of a claim that has devices -> its allocation, and where that can be used."""
-    given: dict[int, tuple[Json, NodeSelector | None]] = {}
-    for index, (claim, source) in enumerate(zip(claims, sources, strict=True)):
-        if claim.results is not None:
-            allocation = source["status"]["allocation"]
-            try:
-                selector = reading.read_child(allocation, "nodeSelector", NodeSelector.from_dict)
-            except reading.InputError as error:
-                raise error.with_parent("claims", index, "status", "allocation") from None
-            given[index] = allocation, selector
-    return given
+def _read_following(value: object) -> AskedPod:
+    source = reading.expect_object(value)
+    reading.refuse_unknown_keys(source, ("claims", "pod"))
+    return _read_pod(source, _read_objects(source, "claims", ResourceClaim))
+
+
+def _read_pod(source: Mapping[str, Any], claims: tuple[ResourceClaim, ...]) -> AskedPod:
+    pod = reading.read_child(source, "pod", _read_object_of_pod)
+    return AskedPod.read(claims, source.get("claims") or (), pod)
+
+
+def _read_object_of_pod(value: object) -> Json:
+    check_form(value, "core/v1.Pod")
+    return dict(reading.expect_object(value))
 
 
 def _read_objects(
@@ -148,65 +150,32 @@ def _check_derived_cost(
                 raise reading.InputError(problem.message, "claims", index, "spec", "devices")
 
 
-def _decide_node(
-    allocator: Allocator,
-    node: Node,
-    claims: Sequence[ResourceClaim],
-    given: Mapping[int, tuple[Json, NodeSelector | None]],
-    repeat: int,
-    timeout: float,
-) -> Json:
-    """Return the answer for a node: the outcome, and the best time of `repeat` decisions.
+def _decide_node(row: PodRow, node: Node, source: Json, repeat: int, timeout: float) -> Json:
+    """Return the answer for a node: the outcomes, and the best time of `repeat` decisions.
 
     No decision is begun after `timeout`, however often it is to be repeated.
     """
     best: int | None = None
     end = time.monotonic() + timeout
     for _ in range(repeat):
-        deadline = time.monotonic() + timeout
         start = time.perf_counter_ns()
-        outcome = _decide(allocator, node, claims, given, deadline)
+        outcome = row.decide_first(node, source, timeout)
         elapsed = time.perf_counter_ns() - start
         best = elapsed if best is None else min(best, elapsed)
         if outcome.kind == "timeout" or time.monotonic() >= end:
             break
-    return _make_answer(node.name, outcome, best or 0)
+    answer = {**_make_answer(node.name, outcome), "ns": best or 0, "steps": outcome.steps}
+    following = row.decide_following(node, source, outcome, timeout)
+    if following:
+        answer["following"] = [_make_answer("", item) for item in following]
+    return answer
 
 
-def _decide(
-    allocator: Allocator,
-    node: Node,
-    claims: Sequence[ResourceClaim],
-    given: Mapping[int, tuple[Json, NodeSelector | None]],
-    deadline: float,
-) -> Outcome:
-    """Allocate what has no devices yet, on a node where all that was given can be used."""
-    if not given:
-        return allocator.allocate(node, claims, deadline=deadline)
-    try:
-        for _, selector in given.values():
-            if selector is not None and not node_matches(node, None, False, selector):
-                return Outcome("none")
-    except AllocationError as error:
-        return Outcome("error", error=str(error))
-    pending = [claim for index, claim in enumerate(claims) if index not in given]
-    outcome = (
-        allocator.allocate(node, pending, deadline=deadline) if pending else Outcome("allocated")
-    )
-    if outcome.kind != "allocated":
-        return outcome
-    made = iter(outcome.allocations)
-    return outcome._replace(
-        allocations=tuple(
-            given[index][0] if index in given else next(made) for index in range(len(claims))
-        )
-    )
-
-
-def _make_answer(name: str, outcome: Outcome, nanoseconds: int) -> Json:
-    answer: Json = {"node": name, "outcome": outcome.kind}
+def _make_answer(name: str, outcome: Outcome) -> Json:
+    answer: Json = {"node": name} if name else {}
+    answer["outcome"] = outcome.kind
     if outcome.allocations:
         answer["allocations"] = list(outcome.allocations)
     if outcome.error:
         answer["error"] = outcome.error
-    return {**answer, "ns": nanoseconds, "steps": outcome.steps}
+    return answer

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from conformance.allocators.questions import draw_questions
+from reference_allocator.gates import LATEST
 from reference_allocator.wire import answer_allocate
-from tests.allocators.asking import PROGRAMS, python, question, report, run, write
+from tests.allocators.asking import GPU, PROGRAMS, python, question, report, run, write
 
 
 def test_the_reference_itself_is_right_at_every_level(tmp_path: Path) -> None:
@@ -37,6 +40,8 @@ def test_questions_have_only_fields_that_an_api_server_of_the_minor_stores() -> 
         ("taints-ignored", "t", 60, "wrong yes", "deviceTaints", "tainted"),
         ("in-use-ignored", "i", 60, "wrong yes", "inUse", "in use"),
         ("first-claim-only", "f", 60, "wrong yes", "severalClaims", "says it fits"),
+        ("forgets-the-row", "r", 60, "wrong yes", "severalPods", "as pod 2 in a row: "),
+        ("extended-resources-ignored", "e", 60, "wrong yes", "extendedResources", "says it fits"),
     ],
 )
 def test_a_planted_fault_is_found_and_made_small(
@@ -86,6 +91,48 @@ def test_other_devices_are_wrong_for_those_who_claim_to_take_the_same(
         "-o", tmp_path / "out",
     )  # fmt: skip
     assert done.exit_code == code, done.output
+
+
+def test_what_a_pod_was_given_must_be_told_where_another_follows(tmp_path: Path) -> None:
+    row = question("row")
+    row["following"] = [{"claims": question("next")["claims"]}]
+    row["following"][0]["claims"][0]["metadata"]["name"] = "d"
+    asked = write(tmp_path, [row])
+    program = python("wrong.py", "devices-of-a-row-untold")
+    assert run("--program", program, "--questions", asked, "-o", tmp_path / "a").exit_code == 1
+    (difference,) = report(tmp_path / "a")["differences"]
+    assert "gives out what it must not on node-0: allocations" in difference["vector"]["sentence"]
+
+
+def test_any_right_choice_of_a_pod_before_is_taken_for_those_that_follow(tmp_path: Path) -> None:
+    """With the last device instead of the first, the second pod, which wants that, fits or not."""
+    row = question("row", gpu1={"attributes": {"x": {"string": "x"}}})
+    wants = question("next")["claims"][0]
+    wants["metadata"]["name"] = "d"
+    chosen = f'"x" in device.attributes["{GPU}"]'
+    wants["spec"]["devices"]["requests"][0]["exactly"]["selectors"] = [
+        {"cel": {"expression": chosen}}
+    ]
+    row["following"] = [{"claims": [wants]}]
+    asked = write(tmp_path, [row])
+    for fault in ("none", "last-device"):
+        folder = tmp_path / fault
+        done = run(
+            "--program", python("wrong.py", fault), "--questions", asked, "--level", "admissible",
+            "-o", folder,
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+
+
+def test_a_simulated_kubernetes_is_judged_through_the_same_door(tmp_path: Path) -> None:
+    program = shlex.join([sys.executable, "-m", "tests.allocators.programs.simulated", LATEST])
+    done = run(
+        "--program", program, "--count", 40, "--seed", "simulated", "--level", "admissible",
+        "--without", "deviceBindingAndStatus", "--timeout", 60, "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    asked = report(tmp_path / "out")["features"]
+    assert {"severalPods", "extendedResources", "allocatedClaims"} <= asked.keys()
 
 
 def test_devices_that_break_a_rule_are_wrong_though_the_claims_fit(tmp_path: Path) -> None:

@@ -20,7 +20,14 @@ from typing import Any, Final
 
 from conformance.allocators.check import make_validity
 from conformance.allocators.features import features_of
-from conformance.allocators.judging import Finding, answer_of_reference, explain_finding
+from conformance.allocators.judging import (
+    Finding,
+    answer_of_reference,
+    explain_finding,
+    fits_of,
+    following_of,
+    question_of_pod,
+)
 from conformance.allocators.questions import VECTORS, Vector, draw_question
 from conformance.fuzz.problem import Generator
 from conformance.fuzz.shrink_json import shrink
@@ -28,6 +35,7 @@ from kube.base.text import one_line
 from reference_allocator.gates import LATEST, MINORS
 from tests.oracle.knobs import KNOBS
 from tests.oracle.upstream import Upstream, ask, open_upstream
+from tests.vectors.rows import ROWS
 from tests.vectors.written import API, WRITTEN
 
 Json = dict[str, Any]
@@ -42,6 +50,9 @@ _ALPHA: Final = dict.fromkeys(
     ),
     True,
 )
+HAND_MADE: Final = (*WRITTEN, *ROWS)
+"""The vectors that are written by hand."""
+
 _SEED: Final = "vector"
 _LONGEST: Final = 2500
 """Bytes of the longest question that is kept."""
@@ -103,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     candidates = [*_written()]
     if options.confirm:
-        hand_made = {item.id for item in WRITTEN}
+        hand_made = {item.id for item in HAND_MADE}
         candidates += [item for item in read_vectors() if item.id not in hand_made]
     else:
         candidates += _drawn(options.tried, options.each)
@@ -129,9 +140,18 @@ def read_vectors() -> list[Vector]:
     return [Vector.model_validate_json(line) for line in lines]
 
 
-def outcomes(answer: Json) -> dict[str, bool]:
-    """Node -> whether the claims fit it."""
-    return {node["node"]: node["outcome"] == "allocated" for node in answer.get("nodes", ())}
+Expected = tuple[dict[str, bool], dict[str, list[bool]]]
+"""Node -> whether the first pod fits it; node -> whether those that follow do."""
+
+
+def outcomes(answer: Json) -> Expected:
+    """What an answer says of nodes, as a vector has it."""
+    return fits_of(answer), following_of(answer)
+
+
+def expected_of(vector: Vector) -> Expected:
+    """What a vector says of its nodes."""
+    return vector.expected, vector.following
 
 
 def _confirm(vector: Vector, programs: Mapping[str, Upstream]) -> list[str]:
@@ -139,18 +159,19 @@ def _confirm(vector: Vector, programs: Mapping[str, Upstream]) -> list[str]:
     return [
         minor
         for minor, program in programs.items()
-        if outcomes(ask(program, vector.question)) == vector.expected
-        and outcomes(answer_of_reference(vector.question, minor)) == vector.expected
+        if outcomes(ask(program, vector.question)) == expected_of(vector)
+        and outcomes(answer_of_reference(vector.question, minor)) == expected_of(vector)
     ]
 
 
 def _written() -> Iterator[Vector]:
-    for item in WRITTEN:
+    for item in HAND_MADE:
         asked = {"id": item.id, **item.question}
-        yield _vector(asked, item.sentence, item.source, {"node-0": item.fits})
+        following = {"node-0": list(item.following)} if item.following else {}
+        yield _vector(asked, item.sentence, item.source, ({"node-0": item.fits}, following))
 
 
-def _vector(asked: Json, sentence: str, source: str, expected: Mapping[str, bool]) -> Vector:
+def _vector(asked: Json, sentence: str, source: str, expected: Expected) -> Vector:
     return Vector(
         id=asked["id"],
         contract="allocation/v1",
@@ -159,7 +180,8 @@ def _vector(asked: Json, sentence: str, source: str, expected: Mapping[str, bool
         sentence=sentence,
         source=source,
         question=asked,
-        expected=dict(expected),
+        expected=expected[0],
+        following=expected[1],
     )
 
 
@@ -170,10 +192,11 @@ def _drawn(tried: int, each: int) -> Iterator[Vector]:
         generator = _generators()[number % 2]
         question = draw_question(generator, _SEED, number)
         question["nodes"] = question["nodes"][:1]
+        question.pop("following", None)  # rows are written by hand
         answer = outcomes(answer_of_reference(question))
-        if len(answer) != 1:
+        if len(answer[0]) != 1:
             continue
-        fits = all(answer.values())
+        fits = all(answer[0].values())
         for rule in SOURCES:
             if missing[rule, fits] > 0 and _decides(rule, question, answer):
                 small = _shrink(generator, rule, question, answer)
@@ -197,14 +220,14 @@ def _generators() -> list[Generator]:
     return _MADE
 
 
-def _decides(rule: str, question: Json, answer: Mapping[str, bool]) -> bool:
+def _decides(rule: str, question: Json, answer: Expected) -> bool:
     """Whether the answer would be another without a rule."""
     changed = json.loads(json.dumps(question))
     KNOBS[rule](changed)
     return changed != question and outcomes(answer_of_reference(changed)) != answer
 
 
-def _shrink(generator: Generator, rule: str, question: Json, answer: Mapping[str, bool]) -> Json:
+def _shrink(generator: Generator, rule: str, question: Json, answer: Expected) -> Json:
     """The smallest question that the rule still decides, in the same way."""
     kept = {name: question[name] for name in ("id", "features")}
     is_valid = make_validity(generator, question)
@@ -236,11 +259,12 @@ def _describe(rule: str, fits: bool, number: int, question: Json) -> Vector:
     (node, outcome), *_ = (
         (item["node"], item["outcome"]) for item in answer_of_reference(asked)["nodes"]
     )
-    finding = Finding(node, "wrong no" if fits else "wrong yes", "", outcome)
-    explained = explain_finding(asked, finding).partition(": ")[2]
+    alone = question_of_pod(asked, asked["nodes"][0], ())
+    finding = Finding(node, "wrong no" if fits else "wrong yes", "", outcome, question=alone)
+    explained = explain_finding(finding).partition(": ")[2]
     verb = "decides" if not rule.endswith("s") or rule == "taint effect None" else "decide"
     sentence = one_line(f"{rule[0].upper()}{rule[1:]} {verb}: {explained}", 400)
-    return _vector(asked, sentence, f"{API}{SOURCES[rule]}", {node: fits})
+    return _vector(asked, sentence, f"{API}{SOURCES[rule]}", ({node: fits}, {}))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from conformance.allocators.questions import Vector, read_questions
 from reference_allocator.gates import LATEST
 from tests.allocators.asking import python, run
 from tests.oracle.upstream import ask
-from tests.vectors.make import outcomes, read_vectors
+from tests.vectors.make import HAND_MADE, expected_of, outcomes, read_vectors
 from tests.vectors.written import WRITTEN
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def test_the_reference_answers_as_the_vectors_say(vectors: list[Vector]) -> None
         (vector.id, minor)
         for vector in vectors
         for minor in vector.kubernetes
-        if outcomes(answer_of_reference(vector.question, minor)) != vector.expected
+        if outcomes(answer_of_reference(vector.question, minor)) != expected_of(vector)
     ]
     assert wrong == []
 
@@ -44,10 +44,11 @@ def test_the_vectors_are_of_every_feature_and_those_that_are_written(
     ids = [vector.id for vector in vectors]
     assert len(set(ids)) == len(ids)
     by_id = {vector.id: vector for vector in vectors}
-    for item in WRITTEN:
+    for item in HAND_MADE:
         vector = by_id[item.id]
         assert vector.question == {"id": item.id, **item.question}
         assert (vector.expected, vector.sentence) == ({"node-0": item.fits}, item.sentence)
+        assert vector.following.get("node-0", []) == [*item.following]
     features = {name for vector in vectors for name in vector.features}
     assert {*FEATURES} - features <= {"deviceBindingAndStatus", "compatibilityGroups"}
     assert all(vector.source and LATEST in vector.kubernetes for vector in vectors)

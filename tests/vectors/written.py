@@ -6,7 +6,7 @@ Most are classes of differences that were met between Karpenter's allocator and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ class Written:
     Attributes:
         fits: whether the claims fit node-0.
         karpenter: the class of difference; empty where Karpenter's allocator is right.
+        following: whether each pod that follows fits it beside those before.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Written:
     fits: bool
     question: Json
     karpenter: str = ""
+    following: Sequence[bool] = ()
 
 
 def node(name: str = "node-0", **labels: str) -> Json:

@@ -70,19 +70,25 @@ func allocatedState(claims []*resourceapi.ResourceClaim, consumableCapacity bool
 	return state
 }
 
-// allocatedOf is those of the pod's claims that have their devices already, and are in use by it.
+// allocatedOf is those of the pods' claims that have their devices already, and are in use by them.
 func allocatedOf(q question) (given []*resourceapi.ResourceClaim) {
 	known := sets.New[types.NamespacedName]()
 	for _, claim := range q.Allocated {
-		known.Insert(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+		known.Insert(nameOf(claim))
 	}
-	for _, claim := range q.Claims {
-		name := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
-		if claim.Status.Allocation != nil && !known.Has(name) {
-			given = append(given, claim)
+	for _, pod := range q.pods() {
+		for _, claim := range pod.Claims {
+			if claim.Status.Allocation != nil && !known.Has(nameOf(claim)) {
+				known.Insert(nameOf(claim))
+				given = append(given, claim)
+			}
 		}
 	}
 	return given
+}
+
+func nameOf(claim *resourceapi.ResourceClaim) types.NamespacedName {
+	return types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 }
 
 // allocateClaims does with claims that are allocated what the scheduler plugin does: PreFilter
@@ -157,21 +163,82 @@ func respond(line []byte, timeout time.Duration, defaultAllocator string) answer
 		return out
 	}
 	cache := dracel.NewCache(celCacheSize, celFeatures(q.Features))
-	state := allocatedState(append(q.Allocated, allocatedOf(q)...), features.ConsumableCapacity)
-	allocator, err := newAllocator(features, state, classes, q.Slices, cache)
+	makeAllocator := func(claims []*resourceapi.ResourceClaim) (structured.Allocator, error) {
+		return newAllocator(features, allocatedState(claims, features.ConsumableCapacity), classes, q.Slices, cache)
+	}
+	inUse := append(q.Allocated, allocatedOf(q)...)
+	allocator, err := makeAllocator(inUse)
+	if err != nil {
+		out.Unsupported = err.Error()
+		return out
+	}
+	resources, err := newResources(q)
 	if err != nil {
 		out.Unsupported = err.Error()
 		return out
 	}
 	for _, node := range q.Nodes {
-		out.Nodes = append(out.Nodes, decide(allocator, node, q.Claims, max(q.Repeat, 1), timeout))
+		claims, lacks := resources.claimsOn(node, &q.askedPod)
+		on := decide(allocator, node, claims, lacks, max(q.Repeat, 1), timeout)
+		on.Node = node.Name
+		made := inUse
+		last := on.podAnswer
+		for i, pod := range q.Following {
+			made = append(made[:len(made):len(made)], keep(claims, last, i)...)
+			claims, lacks = resources.claimsOn(node, pod)
+			claims = withDevices(claims, made)
+			next, err := makeAllocator(made)
+			if err != nil {
+				out.Unsupported = err.Error()
+				return out
+			}
+			last = decide(next, node, claims, lacks, 1, timeout).podAnswer
+			on.Following = append(on.Following, last)
+		}
+		out.Nodes = append(out.Nodes, on)
 	}
 	return out
 }
 
-// decide asks for one node, `repeat` times, and keeps the best time.
-func decide(allocator structured.Allocator, node *v1.Node, claims []*resourceapi.ResourceClaim, repeat int, timeout time.Duration) (out nodeAnswer) {
-	out.Node = node.Name
+// keep is the claims of a pod that was given devices, with these.
+func keep(claims []*resourceapi.ResourceClaim, given podAnswer, pod int) (kept []*resourceapi.ResourceClaim) {
+	for i := range given.Allocations {
+		if claims[i].Status.Allocation != nil {
+			continue
+		}
+		claim := claims[i].DeepCopy()
+		claim.Status.Allocation = &given.Allocations[i]
+		if claim.Name == "" { // made for extended resources
+			claim.Name = fmt.Sprintf("<extended-resources>%d", pod)
+		}
+		kept = append(kept, claim)
+	}
+	return kept
+}
+
+// withDevices is the claims with what pods before were given for them.
+func withDevices(claims, made []*resourceapi.ResourceClaim) []*resourceapi.ResourceClaim {
+	known := map[types.NamespacedName]*resourceapi.ResourceClaim{}
+	for _, claim := range made {
+		known[nameOf(claim)] = claim
+	}
+	out := make([]*resourceapi.ResourceClaim, len(claims))
+	for i, claim := range claims {
+		out[i] = claim
+		if had, ok := known[nameOf(claim)]; ok && claim.Status.Allocation == nil {
+			out[i] = had
+		}
+	}
+	return out
+}
+
+// decide asks for one node, `repeat` times, and keeps the best time; where the node lacks a resource
+// that the pod asks for, there is nothing to decide.
+func decide(allocator structured.Allocator, node *v1.Node, claims []*resourceapi.ResourceClaim, lacks bool, repeat int, timeout time.Duration) (out nodeAnswer) {
+	if lacks {
+		out.Outcome = "none"
+		return out
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			out.Outcome, out.Error = "error", fmt.Sprintf("panic: %v", r)

@@ -1,0 +1,39 @@
+"""What is read of an answer, beyond its schema: who was asked about, and how much is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from conformance.allocators.contract import read_answer
+from conformance.allocators.program import ProgramError
+from tests.allocators.asking import question
+
+YES = {"outcome": "allocated"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (YES, "node node-0: 0 answers for 1 pods that follow"),
+        ({**YES, "following": [YES, YES]}, "node node-0: 2 answers for 1 pods that follow"),
+        (
+            {**YES, "allocations": [{}], "following": [{**YES, "allocations": [{}, {}]}]},
+            "node node-0: 2 allocations for 1 claims of pod 2",
+        ),
+    ],
+)
+def test_an_answer_has_an_entry_for_each_pod(fields: dict[str, Any], said: str) -> None:
+    asked = question("row", following=[{"claims": question("next")["claims"]}])
+    line = json.dumps({"id": "row", "nodes": [{"node": "node-0", **fields}]}).encode()
+    with pytest.raises(ProgramError, match=said):
+        read_answer(line, asked)
+
+
+def test_extended_resources_may_need_a_claim_more() -> None:
+    asked = question("pod", pod={"spec": {"containers": []}})
+    node = {"node": "node-0", **YES, "allocations": [{}, {}]}
+    answer = read_answer(json.dumps({"id": "pod", "nodes": [node]}).encode(), asked)
+    assert len(answer.nodes[0].allocations) == 2
