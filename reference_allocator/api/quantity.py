@@ -3,7 +3,8 @@
 ``k8s.io/apimachinery/pkg/api/resource`` keeps a quantity either as a 64-bit integer with a decimal
 scale or, when that does not do, as an arbitrary decimal. Which of the two decides whether a
 quantity counts as an integer, so both forms are kept here too. A value finer than 10^-9 is
-rounded away from zero; a binary one beyond 2^63-1 is capped.
+rounded away from zero; a binary one beyond 2^63-1 is capped. Since 1.38 a quantity has 29 digits at
+most, and one without a suffix of its own is written with an exponent (`Quantity.as_since_1_38`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal
 
 Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
@@ -19,6 +20,9 @@ Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 _INT64_MAX: Final = 2**63 - 1
 _NANO: Final = -9
 _MAX_DIGITS: Final = 18
+_MAX_DIGITS_SINCE_1_38: Final = 19
+_SIGNIFICANT_DIGITS: Final = 29
+"""The digits that 1.38 keeps of a number, and of the smaller number of a sum below the larger."""
 _MAX_EXPONENT: Final = 10_000
 
 _PARTS = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*(?:[-+]?[0-9]*))")
@@ -30,6 +34,7 @@ _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL: Final = dict(zip(("n", "u", "m", "", *"kMGTPE"), range(-9, 19, 3), strict=True))
 _DECIMAL_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _BINARY.items()}
+_LARGEST_BINARY: Final = max(_BINARY_SUFFIXES)
 
 
 class QuantityError(ValueError):
@@ -47,9 +52,10 @@ class Quantity:
         decimal: kept as a decimal rather than as a 64-bit integer.
         nanos: the amount in units of 10^-9, exact; equal amounts have equal ``nanos``.
         derived: result of CEL's ``add`` or ``sub``; CEL compares those differently.
+        since_1_38: whether the rules of 1.38 hold for it.
     """
 
-    __slots__ = ("decimal", "derived", "format", "nanos", "scale", "text", "value")
+    __slots__ = ("decimal", "derived", "format", "nanos", "scale", "since_1_38", "text", "value")
     cel_type = "kubernetes.Quantity"
 
     def __init__(
@@ -61,6 +67,7 @@ class Quantity:
         decimal: bool = False,
         text: str = "",
         derived: bool = False,
+        since_1_38: bool = False,
     ) -> None:
         self.value = value
         self.scale = scale
@@ -68,6 +75,7 @@ class Quantity:
         self.decimal = decimal
         self.text = text
         self.derived = derived
+        self.since_1_38 = since_1_38
         self.nanos: int = value * 10 ** (scale - _NANO)
 
     @classmethod
@@ -79,6 +87,20 @@ class Quantity:
         if value == 0:
             scale = 0
         return cls(value, scale, format, decimal=not _fits(value))
+
+    def as_since_1_38(self) -> Quantity:
+        """Return what 1.38 and later read where earlier minors read this amount.
+
+        They keep 29 digits, rounded away from zero, unless the suffix is a binary one, and keep up
+        to 19 digits as a 64-bit integer where that fits (``ParseQuantity``).
+        """
+        value, scale, decimal = self.value, self.scale if self.value else 0, self.decimal
+        digits = len(str(abs(value)))
+        if self.format != "BinarySI" and digits > _SIGNIFICANT_DIGITS:
+            value, scale = _round_up(value, scale, scale + digits - _SIGNIFICANT_DIGITS)
+        elif self.format != "BinarySI" and digits <= _MAX_DIGITS_SINCE_1_38 and _fits(value):
+            decimal = False
+        return Quantity(value, scale, self.format, decimal=decimal, text=self.text, since_1_38=True)
 
     def __eq__(self, other: object) -> bool:
         """Return whether both are the same amount, whatever the notation."""
@@ -127,25 +149,32 @@ class Quantity:
     def sub(self, other: Quantity, *, derived: bool = False) -> Quantity:
         """Return the difference; a zero takes the other's format."""
         quick = -other.value
-        if other.value == -_INT64_MAX - 1:
+        if other.value == -_INT64_MAX - 1 and not self.since_1_38:
             quick = other.value  # apimachinery negates the 64-bit integer, which wraps
         return self._sum(other, quick, -other.value, derived=derived)
 
     def _sum(self, other: Quantity, quick: int, exact: int, *, derived: bool) -> Quantity:
         """Return the sum with ``quick`` as a 64-bit integer where that fits, else of ``exact``."""
-        sum_format: Format = other.format if self.value == 0 else self.format
-        scale = min(self.scale, other.scale)
+        made = partial(
+            Quantity,
+            format=other.format if self.value == 0 else self.format,
+            derived=derived,
+            since_1_38=self.since_1_38,
+        )
+        mine, theirs = (self.value, self.scale), (exact, other.scale)
         if not self.decimal and not other.decimal:
             if quick == 0:
-                return Quantity(self.value, self.scale, sum_format, derived=derived)
-            if self.value == 0:
-                return Quantity(quick, other.scale, sum_format, derived=derived)
-            scaled_value = self.value * 10 ** (self.scale - scale)
-            scaled_other = quick * 10 ** (other.scale - scale)
-            if _fits(scaled_value) and _fits(scaled_other) and _fits(scaled_value + scaled_other):
-                return Quantity(scaled_value + scaled_other, scale, sum_format, derived=derived)
-        total = self.value * 10 ** (self.scale - scale) + exact * 10 ** (other.scale - scale)
-        return Quantity(total, scale, sum_format, decimal=True, derived=derived)
+                return made(*mine)
+            if self.value == 0 and _fits(quick):
+                return made(quick, other.scale)
+            value, scaled_other, scale = _scale_alike(mine, (quick, other.scale))
+            if _fits(value) and _fits(scaled_other) and _fits(value + scaled_other):
+                return made(value + scaled_other, scale)
+        if self.since_1_38 and self.value and exact:
+            least = max(self.scale, other.scale) - _SIGNIFICANT_DIGITS
+            mine, theirs = _round_up(*mine, least), _round_up(*theirs, least)
+        value, scaled_other, scale = _scale_alike(mine, theirs)
+        return made(value + scaled_other, scale, decimal=True)
 
     def canonical(self) -> str:
         """Return the form with no fraction and the largest exact suffix (``CanonicalizeBytes``)."""
@@ -154,16 +183,21 @@ class Quantity:
         whole = self.nanos % 10**9 == 0
         if self.format == "BinarySI" and whole and abs(self.nanos) >= 1024 * 10**9:
             amount, exponent = self.nanos // 10**9, 0
-            while amount % 1024 == 0 and exponent < 60:
+            while amount % 1024 == 0:
                 amount, exponent = amount // 1024, exponent + 10
-            return f"{amount}{_BINARY_SUFFIXES.get(exponent, '')}"
+            if exponent <= _LARGEST_BINARY or not self.since_1_38:
+                return f"{amount}{_BINARY_SUFFIXES.get(exponent, '')}"
         amount, exponent = self.value, self.scale
         while amount % 10 == 0:
             amount, exponent = amount // 10, exponent + 1
         while exponent % 3:
             amount, exponent = amount * 10, exponent - 1
-        if self.format == "DecimalExponent":
+        by_exponent = self.format == "DecimalExponent" or (
+            self.since_1_38 and exponent not in _DECIMAL_SUFFIXES
+        )
+        if by_exponent:
             return f"{amount}e{exponent}" if exponent else str(amount)
+        # Until 1.37 an exponent without a suffix is lost.
         return f"{amount}{_DECIMAL_SUFFIXES.get(exponent, '')}"
 
 
@@ -181,13 +215,19 @@ def _parse_suffix(suffix: str) -> tuple[int, int, Format]:
     raise QuantityError("unable to parse quantity's suffix")
 
 
-def _round_up(value: int, scale: int) -> tuple[int, int]:
-    """Return value and scale at a scale of at least nano, rounded away from zero."""
-    if scale >= _NANO:
+def _round_up(value: int, scale: int, least: int = _NANO) -> tuple[int, int]:
+    """Return value and scale at a scale of at least ``least``, rounded away from zero."""
+    if scale >= least:
         return value, scale
-    quotient, remainder = divmod(abs(value), 10 ** (_NANO - scale))
+    quotient, remainder = divmod(abs(value), 10 ** (least - scale))
     quotient += remainder > 0
-    return (-quotient if value < 0 else quotient), _NANO
+    return (-quotient if value < 0 else quotient), least
+
+
+def _scale_alike(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int, int]:
+    """Return the values of both at the smaller of their scales, and that scale."""
+    scale = min(first[1], second[1])
+    return first[0] * 10 ** (first[1] - scale), second[0] * 10 ** (second[1] - scale), scale
 
 
 @lru_cache(maxsize=4096)

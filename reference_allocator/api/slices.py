@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -125,6 +126,10 @@ class DeviceCapacity(Record):
 
     value: Annotated[Quantity, At(required=True)]
     request_policy: RequestPolicy | None
+
+    def as_since_1_38(self) -> DeviceCapacity:
+        """Return what 1.38 reads, see `Quantity.as_since_1_38`; amounts of policies are as is."""
+        return dataclasses.replace(self, value=self.value.as_since_1_38())
 
 
 def _read_counter(value: object) -> Quantity:

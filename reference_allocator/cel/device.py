@@ -68,6 +68,10 @@ def _capacity_value(item: Mapping[str, Any]) -> Quantity:
     return as_quantity(item.get("value"))
 
 
+def _capacity_value_since_1_38(item: Mapping[str, Any]) -> Quantity:
+    return _capacity_value(item).as_since_1_38()
+
+
 def _group_by_domain(
     driver: str,
     named: Mapping[str, Any],
@@ -139,6 +143,7 @@ class CelDevice:
         value_of = (
             attribute_value_when_asked if when_asked else partial(attribute_value, lists=lists)
         )
+        amount_of = _capacity_value_since_1_38 if when_asked else _capacity_value
         attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
         return cls(
             {
@@ -148,7 +153,7 @@ class CelDevice:
                     driver, attributes, "attribute", value_of, when_asked=when_asked
                 ),
                 "capacity": _group_by_domain(
-                    driver, capacity, "capacity", _capacity_value, when_asked=when_asked
+                    driver, capacity, "capacity", amount_of, when_asked=when_asked
                 ),
             }
         )

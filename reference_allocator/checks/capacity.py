@@ -12,7 +12,7 @@ from reference_allocator.checks.case import Case, DeviceResult, Published, Viola
 from reference_allocator.features import Features
 from reference_allocator.rules.capacity import NANO
 
-T = TypeVar("T")
+T = TypeVar("T", Quantity, DeviceCapacity)
 
 PLACEHOLDER_SHARE_ID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 """The id that comparisons of allocators put in place of every generated share id."""
@@ -111,12 +111,13 @@ def _check_amounts(
 def _complete_names(case: Case, named: Mapping[str, T], driver: str) -> Mapping[str, T]:
     """Return values by the names that count: since 1.38 those with the driver's domain.
 
-    Of both spellings of one name the complete one counts.
+    Of both spellings of one name the complete one counts. The values are as 1.38 reads them.
     """
     if not case.rules.reads_inner_types:
         return named
-    bare = {f"{driver}/{name}": value for name, value in named.items() if "/" not in name}
-    return bare | {name: value for name, value in named.items() if "/" in name}
+    read = {name: value.as_since_1_38() for name, value in named.items()}
+    bare = {f"{driver}/{name}": value for name, value in read.items() if "/" not in name}
+    return bare | {name: value for name, value in read.items() if "/" in name}
 
 
 def could_fit(case: Case, spec: RequestSpec, published: Published) -> bool:

@@ -49,15 +49,17 @@ class Consumption:
         spellings: Mapping[str, str] | None = None,
     ) -> None:
         self._quantities = quantities
-        self._spellings = spellings or {}
+        self._spellings = spellings
         self.amounts = {name: amount.nanos for name, amount in quantities.items()}
         self.totals = {name: published[name].value.nanos for name in quantities}
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """Return the amounts as texts of quantities, as results of the request have them."""
+        if self._spellings is None:
+            return {name: str(amount) for name, amount in self._quantities.items()}
         return {
-            self._spellings.get(name, name): str(amount)
+            self._spellings[name]: str(amount.as_since_1_38())
             for name, amount in self._quantities.items()
         }
 
@@ -80,7 +82,7 @@ def published_capacities(
     for name, capacity in device.capacity.items():
         complete = complete_name(name, driver)
         if complete not in capacities or name == complete:
-            capacities[complete] = capacity
+            capacities[complete] = capacity.as_since_1_38()
             spellings[complete] = name
     return capacities, spellings
 
@@ -108,7 +110,7 @@ def resolve_requests(
                 f"capacity {go_quote(bare)} requested both as {go_quote(name)} and as "
                 f"{go_quote(other)}"
             )
-        resolved[complete] = amount
+        resolved[complete] = amount.as_since_1_38()
     return resolved
 
 

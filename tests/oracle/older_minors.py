@@ -39,10 +39,13 @@ def adapt(question: Json, kubernetes: str) -> None:
     if _is_until(kubernetes, "1.36"):
         _leave_out_distinct_attributes(question)
         _show_counters_everywhere(question)
+        _leave_out_shares_of_nothing(question)
         _leave_out_all(question, features, kubernetes)
         if not features.consumable_capacity:
             _leave_out_capacity_requests(question)
     if _is_until(kubernetes, "1.35"):
+        if not features.device_binding_and_status:
+            _leave_out_binding_conditions(question)
         _arrange_slices(question)
         if features.partitionable_devices:
             _leave_out_late_refusals(question)
@@ -81,6 +84,22 @@ def _show_counters_everywhere(question: Json) -> None:
             for field in ("nodeName", "nodeSelector", "perDeviceNodeSelection"):
                 spec.pop(field, None)
             spec["allNodes"] = True
+
+
+def _leave_out_shares_of_nothing(question: Json) -> None:
+    """Leave out shares in use that consume no capacity.
+
+    Until 1.36 the counters of their device are asked for once more by each other share of it,
+    because only consumed capacity tells that it is in use (deviceCapacityInUse).
+    """
+    for claim in (*question.get("allocated", ()), *question.get("claims", ())):
+        devices = claim.get("status", {}).get("allocation", {}).get("devices", {})
+        if "results" in devices:
+            devices["results"] = [
+                result
+                for result in devices["results"]
+                if "shareID" not in result or result.get("consumedCapacity")
+            ]
 
 
 def _leave_out_all(question: Json, features: Features, kubernetes: str) -> None:
@@ -122,6 +141,18 @@ def _leave_out_late_refusals(question: Json) -> None:
     for item in question.get("slices", ()):
         for device in item["spec"].get("devices") or ():
             device.pop("taints", None)
+
+
+def _leave_out_binding_conditions(question: Json) -> None:
+    """Leave out conditions that put a pool last, which an API server would not have stored.
+
+    Until 1.35 only the implementation that is chosen for them looks at them when pools are sorted
+    (GatherPools in pools_experimental.go).
+    """
+    for item in question.get("slices", ()):
+        for device in item["spec"].get("devices") or ():
+            for field in ("bindingConditions", "bindingFailureConditions", "bindsToNode"):
+                device.pop(field, None)
 
 
 def _arrange_slices(question: Json) -> None:

@@ -69,7 +69,20 @@ def _classes_of_one_name(dice: Dice, question: Json) -> None:
     question["deviceClasses"].insert(dice.number(len(question["deviceClasses"])), again)
 
 
+def _amounts_beyond_suffixes(dice: Dice, question: Json) -> None:
+    amounts = ["2000E", "9Ei", "1e30", "9223372036854775807", "1234567890123456789012345678901"]
+    for body in bodies(question):
+        requests = body.get("capacity", {}).get("requests", {})
+        requests.update({name: dice.pick(amounts) for name in requests if dice.one_in(2)})
+    for item in question["slices"]:
+        for device in item["spec"].get("devices", ()):
+            for capacity in device.get("capacity", {}).values():
+                if dice.one_in(2):
+                    capacity["value"] = dice.pick(amounts)
+
+
 CHANGES: Mapping[str, Change] = {
+    "amounts beyond the suffixes": _amounts_beyond_suffixes,
     "empty fields of tolerations": _empty_tolerations,
     "configuration without driver or parameters": _bare_configuration,
     "node selectors with several problems": _malformed_node_selectors,

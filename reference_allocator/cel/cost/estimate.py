@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Final
 
 from reference_allocator.cel import ast
@@ -21,15 +20,17 @@ from reference_allocator.cel.cost.functions import (
     estimate_operator,
     estimate_since_1_38,
 )
-from reference_allocator.cel.cost.knowledge import Entries, Knowledge, union_entries
+from reference_allocator.cel.cost.knowledge import Entries, Knowledge
 from reference_allocator.cel.parser.macros import UNUSED
 
 _ZERO: Final = fixed_range(0)
 _ONE: Final = fixed_range(1)
 _NOTHING: Final = Range(MAX, 0)
-_KEEP_ELEMENTS: Final = frozenset({"@sortByAssociatedKeys", "distinct", "reverse", "slice", "sort"})
-"""The functions whose result has elements of their list, as cel-go knows since
-0.33 (its common/cost)."""
+_KEEP_ELEMENTS: Final = frozenset(
+    {"@sortByAssociatedKeys", "distinct", "flatten", "reverse", "slice", "sort"}
+)
+"""The functions whose result has elements of their list, as cel-go says since 0.33
+(``ext/lists.go``); of ``flatten`` they are the lists in it."""
 
 
 class _Estimator(Knowledge):
@@ -75,22 +76,36 @@ class _Estimator(Knowledge):
 
     def cost_list(self, node: ast.ListExpr) -> Range:
         total, item = fixed_range(LIST_COST), _NOTHING if node.elements else Range(0, 0)
+        inner = None
         for element in node.elements:
             total = total.add(self.cost_of(element))
             item = item.union(self.size_or_unknown(element))
-        self.entries[id(node)] = Entries("list", _ONE, item)
+            inner = self.union_inner(inner, element)
+        self.record_entries(node, Entries("list", _ONE, item, inner), is_empty=not node.elements)
         return total
+
+    def union_inner(self, inner: Entries | None, value: ast.Node) -> Entries | None:
+        """Return the sizes of the entries of a container's values with those of one more."""
+        return self.union_entries(inner, self.entry_sizes(value)) if self.since_1_38 else None
+
+    def record_entries(self, node: ast.Node, entries: Entries, *, is_empty: bool) -> None:
+        """Record the sizes of a written container's entries; since 1.38 an empty one has none."""
+        if not (self.since_1_38 and is_empty):
+            self.entries[id(node)] = entries
 
     def cost_map(self, node: ast.MapExpr | ast.StructExpr) -> Range:
         struct = isinstance(node, ast.StructExpr)
         total = fixed_range(STRUCT_COST if struct else MAP_COST)
         key = value = _NOTHING if node.entries else Range(0, 0)
+        inner = None
         for entry in node.entries:
             total = total.add(self.cost_of(entry.key)).add(self.cost_of(entry.value))
             key = key.union(self.size_or_unknown(entry.key))
             value = value.union(self.size_or_unknown(entry.value))
+            inner = self.union_inner(inner, entry.value)
         if not struct:
-            self.entries[id(node)] = Entries("map", key, value)
+            entries = Entries("map", key, value, inner)
+            self.record_entries(node, entries, is_empty=not node.entries)
         return total
 
     # Folds
@@ -99,8 +114,12 @@ class _Estimator(Knowledge):
         total = self.cost_of(node.iter_range).add(self.cost_of(node.accu_init))
         self.push_value(node.accu_var, node.accu_init)
         total = total.add(self.cost_of(node.result))
+        if self.since_1_38:  # The result may be the variable.
+            self.copy_sizes(node, node.result)
+            self.paths[id(node)] = self.path_of(node.result)
         self.locals[node.accu_var].pop()
-        self.copy_sizes(node, node.result)
+        if not self.since_1_38:
+            self.copy_sizes(node, node.result)
         return total
 
     def cost_comprehension(self, node: ast.Comprehension) -> Range:
@@ -158,26 +177,17 @@ class _Estimator(Knowledge):
                 result = None if entries is None else entries.value
                 path_step = "@items" if overload == "index_list" else "@values"
                 self.paths[id(node)] = (*self.path_of(node.args[0]), path_step)
+                if entries is not None and entries.of_values is not None:
+                    self.entries[id(node)] = entries.of_values
             if result is None:
                 result = self.size_of(node)
         if result is not None:
             self.sizes[id(node)] = result
-        if self.since_1_38 and node.target is not None:
-            entries = self.result_entries(node.function, node.target)
+        if self.since_1_38 and node.function in _KEEP_ELEMENTS and node.target is not None:
+            entries = self.entry_sizes(node.target)
             if entries is not None:
                 self.entries[id(node)] = entries
         return total.add(cost)
-
-    def result_entries(self, function: str, target: ast.Node) -> Entries | None:
-        """Return the sizes of the elements of a function's result, as far as 0.33 knows them."""
-        if function in _KEEP_ELEMENTS:
-            return self.entry_sizes(target)
-        if function != "flatten" or not isinstance(target, ast.ListExpr):
-            return None
-        inner = [self.entry_sizes(element) for element in target.elements]
-        if not inner or None in inner:
-            return None
-        return reduce(union_entries, inner)
 
     def function_cost(
         self,
@@ -214,7 +224,7 @@ class _Estimator(Knowledge):
 
     def join_entries(self, target: ast.Node, first: ast.Node, second: ast.Node) -> None:
         """Record that the target's entries are those of the one or the other."""
-        entries = union_entries(self.entry_sizes(first), self.entry_sizes(second))
+        entries = self.union_entries(self.entry_sizes(first), self.entry_sizes(second))
         if entries is not None:
             self.entries[id(target)] = entries
 

@@ -243,7 +243,7 @@ def estimate_since_1_38(
     A part of a URL is no longer than the URL, where its size was unknown (``library/cost.go``), and
     what is multiplied by an unknown size stays unknown (cel-go 0.33, ``common/cost``).
     """
-    if target is not None and function in _URL_PARTS and function != "getQuery":
+    if target is not None and function in _URL_PARTS:
         size = target.size_or_unknown()
         if function == "getEscapedPath":  # A byte may become three.
             size = size.multiply(common.Range(1, 3))
@@ -257,11 +257,45 @@ def estimate_since_1_38(
         if args[0].expr.value < 0 and target is not None:
             return _estimate_list_call(float(common.MAX), target.size_or_unknown())
         return None
-    if overload in ("contains_string", "matches", "matches_string"):
-        operands = [*([] if target is None else [target]), *args]
-        if any((operand.size or common.UNKNOWN).high == common.MAX for operand in operands):
-            return common.UNKNOWN, None
+    return _estimate_text_since_1_38(overload, target, args)
+
+
+def _estimate_text_since_1_38(
+    overload: str, target: Operand | None, args: list[Operand]
+) -> Estimate | None:
+    """Return what the standard functions of texts cost since cel-go 0.33 (``standard.go``).
+
+    There an unknown size stays unknown when it is scaled, and no size is beyond 64 bits.
+    """
+    sizes = [operand.size or common.UNKNOWN for operand in args]
+    receiver = common.UNKNOWN if target is None else target.size or common.UNKNOWN
+    scans = [_scale_known(size, 10) for size in sizes]
+    match overload:
+        case "starts_with_string" | "ends_with_string":
+            return scans[0], None
+        case "string_format":
+            return _scale_known(receiver, 10), None
+        case "string_to_bytes":
+            return scans[0], sizes[0].multiply(common.Range(1, 4))
+        case "bytes_to_string":
+            return scans[0], common.Range(_scale_known(sizes[0], 4).low, sizes[0].high)
+        case "strings_quote":
+            return scans[0], sizes[0].multiply(common.Range(1, 2)).add(common.fixed_range(2))
+        case "add_string" | "add_bytes":
+            size = sizes[0].add(sizes[1])
+            return _scale_known(size, 10), size
+        case "contains_string":
+            return _scale_known(receiver, 10).multiply(scans[0]), None
+        case "matches" | "matches_string":
+            text, pattern = (sizes[0], sizes[1]) if target is None else (receiver, sizes[0])
+            return _scale_known(text.add(_ONE), 10).multiply(_scale_known(pattern, 4)), None
     return None
+
+
+def _scale_known(size: common.Range, divisor: int) -> common.Range:
+    """Return a size divided, rounded up; what has no limit stays without."""
+    low, high = (end if end == common.MAX else -(-end // divisor) for end in size)
+    return common.Range(low, high)
 
 
 ADDITIONS: Final = ("add_string", "add_bytes", "add_list")

@@ -26,11 +26,15 @@ _SCALARS_SINCE_1_38: Final = _SCALARS | {"type"}
 
 
 class Entries(NamedTuple):
-    """The sizes of the keys and values of a list or map."""
+    """The sizes of the keys and values of a list or map, and of the entries of its values.
+
+    Before 1.38 nothing is known of the entries of values.
+    """
 
     kind: str
     key: Range
     value: Range
+    of_values: Entries | None = None
 
 
 class Local(NamedTuple):
@@ -50,11 +54,10 @@ def _is_scalar(checked: CelType, *, since_1_38: bool) -> bool:
     return inner.kind in scalars or (not since_1_38 and _is_scalar(inner, since_1_38=False))
 
 
-def union_entries(first: Entries | None, second: Entries | None) -> Entries | None:
-    """Return the sizes of entries that may be of either; None where one is not known."""
-    if first is None or second is None:
-        return None
-    return Entries(first.kind, first.key.union(second.key), first.value.union(second.value))
+def _is_empty(node: Node) -> bool:
+    return (isinstance(node, ListExpr) and not node.elements) or (
+        isinstance(node, MapExpr) and not node.entries
+    )
 
 
 class Knowledge:
@@ -118,7 +121,41 @@ class Knowledge:
         if entries is not None:
             return entries
         local = self.find_local(node)
-        return None if local is None else local.entries
+        if local is not None and local.entries is not None:
+            return local.entries
+        if not self.since_1_38 or _is_empty(node):
+            return None
+        return self._declared_entries(self.path_of(node), node.type)
+
+    def union_entries(self, first: Entries | None, second: Entries | None) -> Entries | None:
+        """Return the sizes of entries that may be of either.
+
+        Before 1.38 they are not known where one is not known; since then what has no entries
+        changes nothing (``mergeSizeEstimatePtr`` of common/cost).
+        """
+        if first is None or second is None:
+            return (first or second) if self.since_1_38 else None
+        key, value = first.key.union(second.key), first.value.union(second.value)
+        return Entries(
+            first.kind, key, value, self.union_entries(first.of_values, second.of_values)
+        )
+
+    def _declared_entries(self, path: tuple[str, ...], checked: CelType) -> Entries | None:
+        """Return the sizes of entries that a value's path and type tell, since 1.38."""
+        if checked.kind not in ("list", "map") or not checked.params:
+            return None
+        value = checked.params[-1]
+        value_path = (*path, "@items" if checked.kind == "list" else "@values")
+        return Entries(
+            checked.kind,
+            self._declared_size((*path, "@keys"), checked.params[0]),
+            self._declared_size(value_path, value),
+            self._declared_entries(value_path, value),
+        )
+
+    def _declared_size(self, path: tuple[str, ...], checked: CelType) -> Range:
+        scalar = _ONE if _is_scalar(checked, since_1_38=self.since_1_38) else UNKNOWN
+        return device_size(path) or scalar
 
     def make_operand(self, node: Node) -> Operand:
         """Return an argument with what is known about it."""
@@ -142,15 +179,16 @@ class Knowledge:
         is_list = kind == "list"
         if not two:
             key = not is_list
-        size = None
+        size = inner = None
         if entries is not None:
             size = entries.key if key else entries.value
+            inner = None if key else entries.of_values
         names = ("@indices", "@items") if is_list else ("@keys", "@values")
         path_step = names[0 if key else 1]
         path = self.path_of(node)
         if two and key and len(path) == _SHARED:
             path_step = names[1]
-        self.push_local(name, Local((*path, path_step), size, None))
+        self.push_local(name, Local((*path, path_step), size, inner))
 
     def copy_sizes(self, target: Node, source: Node) -> None:
         """Record for one expression what is known of the sizes of another."""

@@ -21,6 +21,7 @@ CHANGED: Final = {
     "1.37": frozenset(  # cel-go 0.29
         "lists_range matches string_index_of_string_int string_last_index_of_string_int".split()
     ),
+    "1.38": frozenset({"string_to_quantity"}),
 }
 """Minor -> the overloads that it evaluates or charges otherwise than the minors before it."""
 

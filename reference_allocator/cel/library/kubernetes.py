@@ -14,11 +14,15 @@ from reference_allocator.cel.errors import CelRuntimeError, as_predicate
 from reference_allocator.cel.runtime.values import Duration, Optional, Timestamp
 
 
-def _parse_quantity(text: str) -> Quantity:
+def _parse_quantity_until_1_37(text: str) -> Quantity:
     try:
         return parse_quantity(text)
     except QuantityError as error:
         raise CelRuntimeError(str(error)) from None
+
+
+def _parse_quantity(text: str) -> Quantity:
+    return _parse_quantity_until_1_37(text).as_since_1_38()
 
 
 def _as_integer(value: Quantity) -> int:
@@ -66,6 +70,7 @@ def _of_non_zero(value: Any) -> Optional:
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_to_quantity": _parse_quantity,
+    "string_to_quantity@1.37": _parse_quantity_until_1_37,
     "is_quantity_string": as_predicate(_parse_quantity),
     "quantity_add": lambda a, b: a.add(b, derived=True),
     "quantity_add_int": lambda a, b: a.add(Quantity(b, 0, "DecimalExponent"), derived=True),

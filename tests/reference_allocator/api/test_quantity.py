@@ -90,6 +90,31 @@ def test_sums_beyond_64_bits_stay_exact() -> None:
     assert total.as_int64() is None
 
 
+_LONG = "1234567890123456789012345678901"
+"""A number of 31 digits."""
+
+
+@pytest.mark.parametrize(
+    ("text", "until_1_37", "since_1_38"),
+    [
+        ("2000E", "2", "2e21"),
+        (f"{_LONG}m", f"{_LONG}m", "1234567890123456789012345679"),
+        (f"-{_LONG}", f"-{_LONG}", "-1234567890123456789012345679k"),
+        ("1Ei", "1Ei", "1Ei"),
+    ],
+)
+def test_1_38_keeps_29_digits_and_the_exponent(text: str, until_1_37: str, since_1_38: str) -> None:
+    quantity = parse_quantity(text)
+    assert (str(quantity), str(quantity.as_since_1_38())) == (until_1_37, since_1_38)
+
+
+def test_a_binary_sum_beyond_the_largest_suffix_has_an_exponent_since_1_38() -> None:
+    total = Quantity(2**69, 0, "BinarySI", decimal=True)
+    assert str(total.add(total)) == "1"  # the suffix that Kubernetes does not have is left out
+    later = total.as_since_1_38()
+    assert str(later.add(later)) == str(2**70)
+
+
 @pytest.mark.parametrize("nanos", [0, 1, -1, 10**9, 1500 * 10**6, 2**70 * 10**9])
 def test_from_nanos_gives_that_amount(nanos: int) -> None:
     assert Quantity.from_nanos(nanos).nanos == nanos

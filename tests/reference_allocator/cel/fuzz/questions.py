@@ -17,7 +17,10 @@ _DRIVERS: Final = ("dra.example.com", "dra.example.com", "other.io", "")
 _TEXTS: Final = ("gpu", "", "a", "1.2.3", "h\u00e9", "10.0.0.1", "a,b,c", "64Gi")
 _INTS: Final = (0, 1, 5, -1, 2**63 - 1, -(2**63))
 _VERSIONS: Final = ("8.0.1", "1.2.3", "1.0.0-rc.1", "1.0.0+build", "0.0.0")
-_QUANTITIES: Final = ("64Gi", "1500m", "1", "0", "-5", "1e3", "0.5", "9223372036854775807", "1n")
+_QUANTITIES: Final = (
+    *("64Gi", "1500m", "1", "0", "-5", "1e3", "0.5", "9223372036854775807", "1n"),
+    *("2000E", "9Ei", "1e400", "1234567890123456789012345678901"),
+)
 _NAMES: Final = ("type", "n", "b", "v", "zero", "l", "ls", "other.io/x", "other.io/type")
 _NOISE: Final = "()[]{}.,?:\"'!=<>&|+-*/%` \t\n0a_\\\u00e9#;"
 
