@@ -3,7 +3,9 @@
     make allocators
 
 Each is asked the vectors of its minor and random questions, at level `fits`. A program that is not
-built is left out; what was kept of it stays, with its date.
+built is left out; what was kept of it stays, with its date. What an allocator answers otherwise
+than when it was asked before, in this version or an older one, is printed; a new version takes the
+place of the older one in the file.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from ci.allocators.changes import describe_changes, find_predecessor
 from conformance.allocators.check import Checker
 from conformance.allocators.program import Program
 from conformance.allocators.questions import VECTORS, AskedQuestion, draw_questions, read_questions
@@ -45,6 +48,11 @@ class Implementation:
     kubernetes: str
     program: tuple[str, ...]
     place: str = ""
+
+    @property
+    def key(self) -> str:
+        """Name and version."""
+        return f"{self.name} {self.version}"
 
 
 def _library(minor: str, channel: str = "") -> Implementation:
@@ -75,8 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("only", nargs="*", help="part of the names of those to ask")
     options = parser.parse_args(arguments)
     kept: Json = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    keys = {item.key for item in IMPLEMENTATIONS}
     for item in IMPLEMENTATIONS:
-        key = f"{item.name} {item.version}"
+        key = item.key
         if options.only and not any(word in key for word in options.only):
             continue
         if not (PROGRAMS / item.program[0]).exists():
@@ -84,15 +93,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         vectors = read_questions(VECTORS, item.kubernetes)
         drawn = list(draw_questions(item.kubernetes, options.seed, 0, options.n))
-        kept[key] = {
+        before = find_predecessor(kept, item.name, key, keys)
+        now = {
             "kubernetes": item.kubernetes,
             "date": datetime.now(UTC).date().isoformat(),
             "vectors": _ask(item, vectors, small=0),
             "random": _ask(item, drawn, small=30),
             "seed": options.seed,
         }
-        counts = {part: kept[key][part]["counts"] for part in ("vectors", "random")}
+        counts = {part: now[part]["counts"] for part in ("vectors", "random")}
         sys.stdout.write(f"{key}: {json.dumps(counts)}\n")
+        if before is not None:
+            old_key, old = before
+            for change in describe_changes(old, now):
+                sys.stdout.write(f"  since {old_key}, {old['date']}: {change}\n")
+            del kept[old_key]
+        kept[key] = now
         sys.stdout.flush()
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return 0
