@@ -36,6 +36,7 @@ from reference_allocator.gates import LATEST, MINORS
 from tests.oracle.knobs import KNOBS
 from tests.oracle.upstream import Upstream, ask, open_upstream
 from tests.vectors.rows import ROWS
+from tests.vectors.rules import RULES
 from tests.vectors.written import API, WRITTEN
 
 Json = dict[str, Any]
@@ -50,7 +51,7 @@ _ALPHA: Final = dict.fromkeys(
     ),
     True,
 )
-HAND_MADE: Final = (*WRITTEN, *ROWS)
+HAND_MADE: Final = (*WRITTEN, *RULES, *ROWS)
 """The vectors that are written by hand."""
 
 _SEED: Final = "vector"

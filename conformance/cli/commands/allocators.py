@@ -211,11 +211,17 @@ def _write_reports(folder: Path, result: CheckResult) -> None:
 
 
 @allocators_command.command(name="vectors", short_help="Print the shipped vectors.")
-def print_vectors() -> None:
-    """Print the shipped vectors, for the unit tests of an allocator."""
+def print_vectors(
+    selectors: Annotated[
+        bool,
+        typer.Option("--selectors", help="Selectors in CEL with Kubernetes' answers instead."),
+    ] = False,
+) -> None:
+    """Print the shipped vectors, for the unit tests of an allocator or of selectors."""
     from conformance.allocators.questions import VECTORS
+    from conformance.allocators.selectors import SELECTORS
 
-    typer.echo(VECTORS.read_text(encoding="utf-8"), nl=False)
+    typer.echo((SELECTORS if selectors else VECTORS).read_text(encoding="utf-8"), nl=False)
 
 
 @allocators_command.command(name="list", short_help="List the features that questions use.")
