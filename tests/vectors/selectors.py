@@ -254,6 +254,7 @@ def make_vectors(programs: Mapping[str, Upstream]) -> Iterator[SelectorVector]:
         expected = {minor: answer_of(ask(item, question)) for minor, item in programs.items()}
         yield SelectorVector(
             id=identifier,
+            contract="cel/v1",
             sentence=sentence,
             source=source,
             question=question,
