@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from packaging.specifiers import SpecifierSet
 
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
@@ -28,6 +29,7 @@ from conformance.targets.opening.inventory import choose_other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference.device_source import SimulatedGpus
+from reference_allocator.gates import LATEST, MINORS
 from tests.mutants import DEFECTS, mutant
 from tests.scenario.shipped import ROOT, on_reference
 from tests.statements import wrongs
@@ -80,9 +82,11 @@ def run_on_reference(
 ) -> dict[str, ScenarioFinished]:
     """Scenario -> how it ended on a reference with these faults."""
     finished: dict[str, ScenarioFinished] = {}
-    for off, kind in {_needs(each) for each in scenarios}:
-        those = [each for each in scenarios if _needs(each) == (off, kind)]
-        finished |= _on_nodes(kind, {**GATES, **dict.fromkeys(off, False)}, those, faults)
+    for needs in {_needs(each) for each in scenarios}:
+        off, kind, minor = needs
+        those = [each for each in scenarios if _needs(each) == needs]
+        gates = {**GATES, **dict.fromkeys(off, False)}
+        finished |= _on_nodes(kind, minor, gates, those, faults)
     return finished
 
 
@@ -91,20 +95,30 @@ def outcomes(scenarios: Sequence[LoadedScenario], *faults: str) -> dict[str, Out
     return {name: _own(item) for name, item in run_on_reference(scenarios, *faults).items()}
 
 
-def _needs(each: LoadedScenario) -> tuple[frozenset[str], str]:
-    """Gates that must be off, and the ability that the usual reference has not."""
+def _needs(each: LoadedScenario) -> tuple[frozenset[str], str, str]:
+    """Gates that must be off, the ability that the usual reference has not, and the minor.
+
+    The minor is the usual one, or else the latest that the scenario is about.
+    """
     needs = each.scenario.spec.requires
     kind = next((name for name in NODES if name in needs.abilities), "")
-    return frozenset(needs.feature_gates_off), kind
+    fitting = [*SpecifierSet(needs.kubernetes).filter(MINORS)]
+    minor = fitting[-1] if fitting and LATEST not in fitting else LATEST
+    return frozenset(needs.feature_gates_off), kind, minor
 
 
 def _on_nodes(
-    kind: str, gates: Mapping[str, bool], scenarios: Sequence[LoadedScenario], faults: Sequence[str]
+    kind: str,
+    minor: str,
+    gates: Mapping[str, bool],
+    scenarios: Sequence[LoadedScenario],
+    faults: Sequence[str],
 ) -> dict[str, ScenarioFinished]:
     name, nodes = NODES.get(kind, ("nvml-dra-driver", {}))
     profile, other = (driver_profile(name) for name in (name, OTHER_PROFILE))
     beside = choose_other_source(TargetOptions(), other, None)
-    with mutant(*faults, feature_gates=dict(gates), other=beside, **nodes) as target:
+    version = {} if minor == LATEST else {"kubernetes_version": f"{minor}.0"}
+    with mutant(*faults, feature_gates=dict(gates), other=beside, **version, **nodes) as target:
         options = TargetOptions(scheduler=nodes.get("scheduler", ""))
         setup = Setup("kill", Opened.of(target, profile, "image", options, other))
         result = run_suite(scenarios, setup, ())
