@@ -7,7 +7,7 @@ etcd comes back as null. The table is generated from the Go types (`ci/upstream/
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Set
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -15,6 +15,9 @@ from typing import Any, Final
 from kube.values import Obj
 from reference_allocator.api import schema
 from reference_allocator.api.schema import LIST, MAP
+
+Fields = Set[tuple[str, str]]
+"""Types and names of fields of theirs."""
 
 _TABLE: Final = "forms-1.37.json"
 _NAMES: Final = "names-1.37.json"
@@ -39,7 +42,7 @@ def load_forms() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def load_go_names() -> Mapping[str, Mapping[str, str]]:
-    """Return type of resource.k8s.io -> its fields in their order, each with its name in Go.
+    """Return type that errors print -> its fields in their order, each with its name in Go.
 
     Without the types of scalars; those of an embedded struct stand where it does.
     """
@@ -59,7 +62,7 @@ def load_go_names() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def load_go_types() -> Mapping[str, Mapping[str, str]]:
-    """Return type of resource.k8s.io -> its fields of a named scalar -> that type in Go."""
+    """Return type that errors print -> its fields of a named scalar -> that type in Go."""
     document: dict[str, list[str]] = json.loads(
         files(__package__).joinpath(_NAMES).read_text(encoding="utf-8")
     )
@@ -74,42 +77,50 @@ def load_go_types() -> Mapping[str, Mapping[str, str]]:
     return go_types
 
 
-def show_internal(shape: str, value: Obj) -> Obj:
-    """Return a value of a type of resource.k8s.io as errors print it: as the Go struct that it is.
+def show_internal(shape: str, value: Any, lacking: Fields = frozenset()) -> Any:
+    """Return a value of a type of an API group as errors print it: as the Go struct that it is.
 
-    All fields are there, by their names in Go; metadata, which is embedded, stands without a name.
+    All fields are there, by their names in Go, but for those of apimachinery, which are written as
+    in JSON; metadata, which is embedded, stands without a name. ``lacking``: fields that are not.
     """
+    if shape.startswith(LIST):
+        return [show_internal(shape[len(LIST) :], item, lacking) for item in value]
+    if shape.startswith(MAP):
+        inner = shape[len(MAP) :]
+        return {key: show_internal(inner, value[key], lacking) for key in sorted(value)}
+    if shape not in load_go_names():
+        return value
+    if shape.startswith("meta/"):
+        return order_fields(shape, _encode_value(shape, value, False))
     shown: Obj = {}
     for field, go_name in load_go_names()[shape].items():
         inner, item = schema.types()[shape][field], value.get(field)
         form = load_forms().get(shape, {}).get(field)
+        if (shape, field) in lacking:
+            continue
         if go_name == "ObjectMeta":
-            metadata = _encode_value(inner, item or {}, False)
-            shown |= {name: metadata[name] for name in list_metadata_fields() if name in metadata}
+            shown |= show_internal(inner, item or {})
         elif item is not None:
-            shown[go_name] = _show_value(inner, item)
+            shown[go_name] = show_internal(inner, item, lacking)
         elif form in ("pointer", "nullable") or inner not in {**_ZEROS, **schema.types()}:
             shown[go_name] = None
         else:
-            shown[go_name] = _show_value(inner, zero_of(inner))
+            shown[go_name] = show_internal(inner, zero_of(inner), lacking)
     return shown
 
 
-@cache
-def list_metadata_fields() -> Sequence[str]:
-    """Return the fields of ObjectMeta in the order of the Go struct, which is that of protobuf."""
-    text = files(__package__).joinpath("front", "numbers-1.37.json").read_text(encoding="utf-8")
-    numbers = json.loads(text)["meta/v1.ObjectMeta"]
-    return [numbers[number].removeprefix("*") for number in sorted(numbers, key=int)]
-
-
-def _show_value(shape: str, value: Any) -> Any:
-    if shape.startswith(LIST):
-        return [_show_value(shape[len(LIST) :], item) for item in value]
-    if shape.startswith(MAP):
+def order_fields(shape: str, value: Any) -> Any:
+    """Return a value whose fields are in the order in which Go writes them."""
+    if shape.startswith(LIST) and isinstance(value, list):
+        return [order_fields(shape[len(LIST) :], item) for item in value]
+    if shape.startswith(MAP) and isinstance(value, dict):
         inner = shape[len(MAP) :]
-        return {key: _show_value(inner, value[key]) for key in sorted(value)}
-    return show_internal(shape, value) if shape in load_go_names() else value
+        return {key: order_fields(inner, value[key]) for key in sorted(value)}
+    fields = schema.types().get(shape)
+    if fields is None or not isinstance(value, dict):
+        return value
+    order = (*load_go_names().get(shape, ()), *sorted(fields))
+    return {name: order_fields(fields[name], value[name]) for name in order if name in value}
 
 
 def zero_of(shape: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 from kube.errors import ApiError
@@ -103,6 +103,46 @@ RETIRED_VERSIONS: Final = {
 
 Source: zz_generated.prerelease-lifecycle.go of k8s.io/api.
 """
+
+
+_FIRST_MINORS: Final = {("v1", "DeviceTaintRule"): 37, ("v1beta2", "DeviceTaintRule"): 36}
+"""Version and kind of DRA -> the minor that has it first, where that is later than 1.34."""
+
+_NEW_FIELDS: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
+    36: {"DeviceAttribute": ("bools", "ints", "strings", "versions")},
+    37: {
+        "BasicDevice": ("nodeAllocatableResources",),
+        "Device": ("nodeAllocatableResources",),
+        "DeviceCounterConsumption": ("compatibilityGroups",),
+        "DeviceRequest": ("derivedAttributes",),
+        "DeviceRequestAllocationResult": ("skipNodeOperations",),
+        "DeviceSubRequest": ("derivedAttributes",),
+        "ExactDeviceRequest": ("derivedAttributes",),
+        "ResourceSliceSpec": ("partitionTypeAttribute", "skipNodeOperations"),
+    },
+}
+"""Minor -> type of resource.k8s.io -> its fields that no minor before has."""
+
+
+@cache
+def list_lacking_fields(kubernetes: str) -> frozenset[tuple[str, str]]:
+    """Return the fields that a minor does not know, each by its type in the table and its name."""
+    minor = int(kubernetes.partition(".")[2])
+    return frozenset(
+        (f"resource/{version}.{owner}", field)
+        for first, fields_by_owner in _NEW_FIELDS.items()
+        for owner, fields in fields_by_owner.items()
+        for field in fields
+        for version in ("v1", "v1beta1", "v1beta2")
+        if first > minor
+    )
+
+
+def is_registered(api_version: str, kind: str, kubernetes: str) -> bool:
+    """Return whether the API server of a minor knows a kind in a version, served or not."""
+    first = _FIRST_MINORS.get((api_version.rpartition("/")[2], kind), 0)
+    minor = int(kubernetes.partition(".")[2])
+    return f"{api_version}/{kind}" in schema.roots() and first <= minor
 
 
 def find_removal(version: str, kind: str) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from kube.errors import ApiError
 from kube.values import Obj
-from kubesim.goforms import is_unset, load_go_types, zero_of
+from kubesim.goforms import Fields, is_unset, load_go_types, zero_of
 from kubesim.rawjson import RawObject
 from kubesim.resources import Kind
 from kubesim.store import clone
@@ -67,12 +67,31 @@ class RepeatedKeys(dict[str, Any]):
     pairs: list[tuple[str, Any]]
 
 
-def decode_object(kind: Kind, obj: Obj, warn: Callable[[str], None] | None = None) -> Obj:
+def copy_repeated(obj: Obj, changed: Obj) -> Obj:
+    """Return a changed copy of an object, which still knows which keys were repeated."""
+    if not isinstance(obj, RepeatedKeys):
+        return changed
+    repeated = RepeatedKeys(changed)
+    repeated.pairs = obj.pairs
+    return repeated
+
+
+def decode_object(
+    kind: Kind,
+    obj: Obj,
+    warn: Callable[[str], None] | None = None,
+    *,
+    in_maps: bool = True,
+    lacking: Fields = frozenset(),
+) -> Obj:
     """Refuse values of a wrong type, then unknown and repeated fields, as the API server does.
 
     Args:
         obj: as the client sends it; not changed.
         warn: called with each unknown or repeated field instead; such are not in the result.
+        in_maps: whether paths of those have the keys of maps; they have none where what a strategic
+            patch made is converted.
+        lacking: fields that the server does not know.
 
     Returns:
         A copy without nulls and what Go cannot tell from them: a field that is null is absent, an
@@ -81,36 +100,60 @@ def decode_object(kind: Kind, obj: Obj, warn: Callable[[str], None] | None = Non
     Raises DecodingError: with the path of every unknown field.
     """
     root = schema.roots()[f"{obj['apiVersion']}/{kind.name}"]
+    known = without_fields(root, obj, lacking) if lacking else obj
     try:
-        decoded: Obj = _decoder_of(root, is_lenient=False)(obj)
+        decoded: Obj = _decoder_of(root, is_lenient=False)(known)
     except _UnfitError:
-        return _decode_faulty(kind, root, obj, warn)
-    return decoded
-
-
-def _decode_faulty(kind: Kind, root: str, obj: Obj, warn: Callable[[str], None] | None) -> Obj:
-    """Refuse an object in which something is wrong, or tell of it, as `decode_object`."""
-    mismatches = [item for item in schema.find_mistakes(root, obj) if isinstance(item, WrongType)]
+        decoded = {}
+    if decoded and (known is obj or known == obj):
+        return decoded
+    mismatches = [item for item in schema.find_mistakes(root, known) if isinstance(item, WrongType)]
     if mismatches:
         # What reads itself (UnmarshalJSON) ends the decoding; the first of all others is kept.
         first = next((item for item in mismatches if item.shape in _READ_THEMSELVES), mismatches[0])
         raise DecodingError(kind, obj["apiVersion"], _explain_mismatch(root, first))
-    strict_errors = [*list_strict_errors(root, obj, "")]
-    if strict_errors and warn is None:
-        listed = ", ".join(strict_errors)
-        raise DecodingError(kind, obj["apiVersion"], f"strict decoding error: {listed}")
-    for text in strict_errors:
+    errors = [*list_strict_errors(root, obj, "", in_maps=in_maps, lacking=lacking)]
+    if errors and warn is None:
+        text = f"strict decoding error: {', '.join(errors)}"
+        raise DecodingError(kind, obj["apiVersion"], text)
+    for text in errors:
         assert warn is not None
         warn(text)
-    decoded: Obj = copy_decoded(root, obj)
-    return decoded
+    lenient: Obj = copy_decoded(root, known)
+    return lenient
 
 
-def list_strict_errors(shape: str, value: Any, path: str) -> Iterator[str]:
-    """Yield what strict decoding finds in a value of a shape, in the order of the value."""
+def without_fields(shape: str, value: Any, lacking: Fields) -> Any:
+    """Return a value of a shape without some fields, as far as it has the right types."""
+    if shape.startswith(LIST) and isinstance(value, list):
+        return [without_fields(shape[len(LIST) :], item, lacking) for item in value]
+    fields = schema.types().get(shape)
+    if not isinstance(value, dict) or (fields is None and not shape.startswith(MAP)):
+        return value
+    kept = {
+        key: item
+        if fields is not None and key not in fields
+        else without_fields(shape[len(MAP) :] if fields is None else fields[key], item, lacking)
+        for key, item in value.items()
+        if (shape, key) not in lacking
+    }
+    return copy_repeated(value, kept)
+
+
+def list_strict_errors(
+    shape: str, value: Any, path: str, *, in_maps: bool = True, lacking: Fields = frozenset()
+) -> Iterator[str]:
+    """Yield what strict decoding finds in a value of a shape, in the order of the value.
+
+    Args:
+        in_maps: whether paths have the keys of maps.
+        lacking: fields that the server does not know.
+    """
+    options: dict[str, Any] = {"in_maps": in_maps, "lacking": lacking}
     if shape.startswith(LIST) and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from list_strict_errors(shape[len(LIST) :], item, f"{path}[{index}]")
+            place = f"{path}[{index}]"
+            yield from list_strict_errors(shape[len(LIST) :], item, place, **options)
         return
     fields = schema.types().get(shape)
     if not isinstance(value, dict) or (fields is None and not shape.startswith(MAP)):
@@ -119,13 +162,16 @@ def list_strict_errors(shape: str, value: Any, path: str) -> Iterator[str]:
     for key, item in value.pairs if isinstance(value, RepeatedKeys) else value.items():
         place = f"{path}.{key}" if path else key
         inner = shape[len(MAP) :] if fields is None else fields.get(key)
+        if (shape, key) in lacking:
+            inner = None
         if key in seen_keys:
             yield f'duplicate field "{place}"'
         elif inner is None:
             yield f'unknown field "{place}"'
         seen_keys.add(key)
         if inner is not None:
-            yield from list_strict_errors(inner, item, place)
+            inner_place = place if in_maps or fields is not None else path
+            yield from list_strict_errors(inner, item, inner_place, **options)
 
 
 def copy_decoded(shape: str, value: Any) -> Any:

@@ -88,20 +88,17 @@ def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:
 
 def _default_request(request: Obj, *, flat: bool) -> None:
     exact = [request["exactly"]] if request.get("exactly") is not None else []
-    if flat:
-        # Without a class such a request should be one of alternatives and gets no defaults.
-        exact = [
-            device_request for device_request in exact if device_request.get("deviceClassName")
-        ]
     for device_request in [*exact, *(request.get("firstAvailable") or [])]:
+        for toleration in device_request.get("tolerations") or []:
+            toleration.setdefault("operator", "Equal")
+        if flat and device_request in exact and not device_request.get("deviceClassName"):
+            continue  # Without a class it should be one of alternatives and has no other defaults.
         mode = device_request.setdefault("allocationMode", "ExactCount")
         # 0 is the same as absent: the field is a plain integer.
         if not device_request.get("count"):
             device_request.pop("count", None)
             if mode == "ExactCount":
                 device_request["count"] = 1
-        for toleration in device_request.get("tolerations") or []:
-            toleration.setdefault("operator", "Equal")
 
 
 def _default_taint(taint: Any, clock: VirtualClock) -> None:

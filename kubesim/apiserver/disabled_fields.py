@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kube.slices import results_of
 from kube.values import Obj
 from kubesim import pods
 from kubesim.apiserver.conversion import claim_devices, device_requests, list_devices
@@ -31,6 +32,14 @@ _SLICE_FIELDS: Final = {
     "skipNodeOperations": ("DRAOptionalNodeOperations",),
 }
 _BINDING: Final = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
+_RESULT_FIELDS: Final = {
+    "adminAccess": ("DRAAdminAccess",),
+    "bindingConditions": _BINDING,
+    "bindingFailureConditions": _BINDING,
+    "consumedCapacity": ("DRAConsumableCapacity",),
+    "shareID": ("DRAConsumableCapacity",),
+    "skipNodeOperations": ("DRAOptionalNodeOperations",),
+}
 _NODE_FEATURE: Final = "DRANodeAllocatableResources"
 _DEVICE_FIELDS: Final = {
     "allNodes": ("DRAPartitionableDevices",),
@@ -51,18 +60,22 @@ _ATTRIBUTE_FIELDS: Final = dict.fromkeys(
 )
 
 
-def drop_disabled_fields(gates: Mapping[str, bool], obj: Obj, old: Obj | None = None) -> None:
+def drop_disabled_fields(
+    gates: Mapping[str, bool], kubernetes: str, obj: Obj, old: Obj | None = None
+) -> None:
     """Drop what is off from a new or changed object in its stored version, in place.
 
     What belongs to a gate stays if there was something of it before the change, in ``old``.
+    ``kubernetes``: the server's minor; 1.34 keeps tolerations of requests, gate or no gate.
     """
+    kept = {"tolerations"} if kubernetes == "1.34" else set()
     used = {
         gate: True
         for _, _, needed in (() if old is None else list_gated_fields(old))
         for gate in needed
     }
     for struct, field, needed in [*list_gated_fields(obj)]:
-        if not all(gate in used or gates.get(gate) for gate in needed):
+        if field not in kept and not all(gate in used or gates.get(gate) for gate in needed):
             del struct[field]
 
 
@@ -88,6 +101,10 @@ def _list_gated_fields(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         yield spec, _SLICE_FIELDS
         for device in list_devices(obj):
             yield from _list_gated_device_fields(device)
+    elif obj["kind"] == "ResourceClaim":
+        yield obj.get("status") or {}, {"devices": ("DRAResourceClaimDeviceStatus",)}
+        for result in results_of(obj):
+            yield result, _RESULT_FIELDS
     for request in device_requests(obj):
         yield request, {"firstAvailable": ("DRAPrioritizedList",)}
         for device_request in (

@@ -8,7 +8,6 @@ changed is found, and given to one manager, when a client writes the object agai
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -16,7 +15,7 @@ from typing import Any, Final
 from kube.errors import ApiError, Cause
 from kube.values import Obj, Request
 from kubesim.apiserver import conversion, decoding, fieldsets
-from kubesim.apiserver.fieldsets import Comparison, Key, Path
+from kubesim.apiserver.fieldsets import Comparison, Path
 from kubesim.clock import VirtualClock
 from kubesim.goforms import encode_object
 from kubesim.resources import DRA_GROUP, KINDS
@@ -392,10 +391,6 @@ def _new_conflict(conflicts: Mapping[Manager, Set[Path]]) -> ApiError:
 
 def _format_path(path: Path) -> str:
     return "".join(
-        f".{segment}" if isinstance(segment, str) else f"[{_format_key(segment)}]"
+        f".{segment}" if isinstance(segment, str) else f"[{fieldsets.format_key(segment)}]"
         for segment in path
     )
-
-
-def _format_key(key: Key) -> str:
-    return ",".join(f"{field}={json.dumps(value)}" for field, value in key)

@@ -140,6 +140,43 @@ def add_named(root: str, paths: Set[Path]) -> set[Path]:
     return named
 
 
+def find_mark(shape: str, field: str) -> str:
+    """Return ``set`` or ``map:`` and keys if the items of a list have owners of their own."""
+    mark = _load_marks().get(shape, {}).get(field, "")
+    return "" if mark == "atomic" else mark
+
+
+def identify_item(mark: str, item: Any) -> str:
+    """Return how errors name an item of a list whose items have owners of their own.
+
+    Raises ValueError: nothing identifies it; the text says why.
+    """
+    if mark == "set":
+        for types, why in (
+            (dict, "associative list without keys has an element that's a map type"),
+            (list, "not supported: associative list with lists as elements"),
+            (type(None), "associative list without keys has an element that's an explicit null"),
+        ):
+            if isinstance(item, types):
+                raise ValueError(why)
+        return f"[={json.dumps(item, ensure_ascii=False)}]"
+    if not isinstance(item, dict):
+        element = "a null element" if item is None else "non-map elements"
+        raise ValueError(f"associative list with keys may not have {element}")
+    key = _key_of(mark, item)
+    if not key:
+        names = [text.partition("=")[0] for text in mark.removeprefix("map:").split(",")]
+        listed = " ".join(map(json.dumps, names))
+        text = "associative list with keys has an element that omits all key fields"
+        raise ValueError(f"{text} [{listed}] (and doesn't have default values for any key fields)")
+    return f"[{format_key(key)}]"
+
+
+def format_key(key: Key) -> str:
+    """Return the fields that identify an item of a list, and their values."""
+    return ",".join(f"{field}={json.dumps(value, ensure_ascii=False)}" for field, value in key)
+
+
 def merge(root: str, live: Any, applied: Any) -> Any:
     """Return an object with what is applied to it; nulls are kept."""
     return _merge(root, "", live, applied)

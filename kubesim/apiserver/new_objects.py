@@ -10,7 +10,7 @@ from typing import Final
 from kube.values import Obj
 from kubesim.apiserver import conversion, decoding, defaulting
 from kubesim.clock import VirtualClock
-from kubesim.resources import Kind
+from kubesim.resources import DRA_GROUP, Kind
 from reference_allocator.api import schema
 
 SYSTEM_METADATA: Final = (
@@ -38,7 +38,7 @@ def complete_new(kind: Kind, decoded: Obj, default_namespace: str, clock: Virtua
     meta = new["metadata"] = {
         field: value
         for field, value in (new.get("metadata") or {}).items()
-        if field not in SYSTEM_METADATA and value is not None
+        if value is not None and (field not in SYSTEM_METADATA or _keeps(kind, field))
     }
     if kind.namespaced:
         meta.setdefault("namespace", default_namespace)
@@ -49,6 +49,11 @@ def complete_new(kind: Kind, decoded: Obj, default_namespace: str, clock: Virtua
     if kind.name == "Node":
         new["status"] = status or {}
     return new
+
+
+def _keeps(kind: Kind, field: str) -> bool:
+    """Return whether a new object keeps what was sent: the generation of kinds that count none."""
+    return field == "generation" and kind.group == DRA_GROUP and not kind.generation
 
 
 def with_generated_name(new: Obj) -> Obj:

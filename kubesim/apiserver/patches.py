@@ -94,7 +94,7 @@ def as_merge_patch(live: Obj, patch: Obj) -> Obj:
 
 
 def _merge_list(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj]:
-    if any(item.get("$patch") == "replace" for item in patch):
+    if not live or any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if "$patch" not in item]
     merged = {item.get(key): item for item in live}
     for item in patch:
@@ -132,7 +132,7 @@ def _apply_json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
     for operation in operations:
         try:
             _apply_operation(changed, operation)
-        except (KeyError, IndexError, ValueError, TypeError):
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError):
             text = "the server rejected our request due to an error in our request"
             raise ApiError(422, "Invalid", text, details={}) from None
     return changed

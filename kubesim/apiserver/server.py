@@ -26,7 +26,6 @@ from kubesim.apiserver.admission import Quotas, set_priority
 from kubesim.apiserver.fieldmanagers import OwnFields
 from kubesim.apiserver.watches import Tell, Watch, matches_fields
 from kubesim.cluster import Cluster
-from kubesim.goforms import encode_object, load_go_names
 from kubesim.resources import DRA_GROUP, Kind, kind_of, resolve_kind
 from kubesim.store import clone, namespace_of, new_refusal, not_found
 from kubesim.validation import declared
@@ -74,7 +73,7 @@ class ApiServer:
             set_priority(self._store, new)
         if own is not None and (entries := own(None, new, None)):
             new["metadata"]["managedFields"] = entries
-        disabled_fields.drop_disabled_fields(self._cluster.gates, new)
+        disabled_fields.drop_disabled_fields(self._cluster.gates, self._cluster.minor, new)
         try:
             self.admit(kind, new)
         except ApiError as error:
@@ -109,7 +108,7 @@ class ApiServer:
         if not is_declared or error.code != 422 or not error.causes:
             return error
         sent = conversion.to_version(obj, api_version)
-        causes = declared.rearrange(error.causes, sent, encode_object, load_go_names())
+        causes = declared.rearrange(error.causes, sent)
         errors = [FieldError(cause.field, cause.reason, cause.message) for cause in causes]
         return invalid_status(kind, obj["metadata"].get("name") or "", errors)
 
@@ -203,7 +202,8 @@ class ApiServer:
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
         new = decoding.decode_object(kind, merged)
         conversion.to_storage(new)
-        tells_empty_lists = kind.name in _SEEN_WITH_EMPTY_LISTS
+        shows_claims = kind.name == "ResourceClaim" and self._cluster.minor < DECLARED_SINCE
+        tells_empty_lists = kind.name in _SEEN_WITH_EMPTY_LISTS or shows_claims
         if not tells_empty_lists:  # to it and to ``old``, which is stored, it is none
             new = goforms.drop_unset(new)
         forbidden: list[FieldError] = []
@@ -211,6 +211,7 @@ class ApiServer:
         if subresource == "status":
             entries = own and own(old, new, sent_entries)
             new = {**clone(old), "status": new.get("status") or {}}
+            self._drop_disabled_fields(new, old)
             if kind.name == "ResourceClaim":
                 defaulting.drop_deallocated(new, old)
                 forbidden += validation.check_admin_status(new, old, self._labels_of_namespace(new))
@@ -230,7 +231,7 @@ class ApiServer:
             entries = own and own(old, new, sent_entries)
             is_slice = kind.name == "ResourceSlice"
             is_changed = is_slice and goforms.drop_unset(new)["spec"] != old["spec"]
-            disabled_fields.drop_disabled_fields(self._cluster.gates, new, old)
+            self._drop_disabled_fields(new, old)
             if is_changed and goforms.drop_unset(new)["spec"] == old["spec"]:
                 # Its strategy counts a change before it drops what is disabled.
                 new["metadata"]["generation"] += 1
@@ -249,6 +250,10 @@ class ApiServer:
             disabled_fields.admit_slice(self._cluster.gates, self._store, new)
         stored = self._store.replace(goforms.drop_unset(new) if tells_empty_lists else new)
         return conversion.to_version(stored, ref.api_version)
+
+    def _drop_disabled_fields(self, new: Obj, old: Obj) -> None:
+        gates, minor = self._cluster.gates, self._cluster.minor
+        disabled_fields.drop_disabled_fields(gates, minor, new, old)
 
     def _check_precondition(self, ref: Ref, new: Obj, old: Obj, verb: str) -> None:
         """Check that a change is meant of the object that there is now.

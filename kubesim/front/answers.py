@@ -91,13 +91,13 @@ class Form:
             )
             raise ApiError(406, "NotAcceptable", text)
         if items is None:
-            return _partial(result) if self.target else encode_object(result)
+            return _partial(result) if self.target else _encode(call, result)
         if self.target:
             meta = result["metadata"]
             kind = "PartialObjectMetadataList"
             partials = [_partial(item) for item in items] or None  # as Go writes a list without any
             return {"kind": kind, "apiVersion": _META, "metadata": meta, "items": partials}
-        return {**result, "items": [_without_type(encode_object(item)) for item in items]}
+        return {**result, "items": [_without_type(_encode(call, item)) for item in items]}
 
     def _shape_table(
         self, api: ApiServer, call: Call, result: Obj, items: Sequence[Obj] | None
@@ -114,6 +114,14 @@ class Form:
             if includes == "None":
                 row["object"] = None
         return table
+
+
+def _encode(call: Call, obj: Obj) -> Obj:
+    """Return an object as the server writes it; 1.34 writes that a slice has no devices."""
+    encoded = encode_object(obj)
+    if call.kubernetes == "1.34" and obj["kind"] == "ResourceSlice":
+        encoded["spec"].setdefault("devices", None)
+    return encoded
 
 
 def _internal_package(call: Call) -> str:

@@ -72,6 +72,8 @@ def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> Us
 
 _WATCH_SECONDS: Final = 300
 _MAX_UNFINISHED_LISTS: Final = 50
+_OPTIONS_FIRST_UNTIL: Final = 35
+"""The last minor that reads the options of a list before it looks what a client accepts."""
 _WARNED_SINCE: Final = 38
 """The minor that warns of DeviceTaintRules about all devices."""
 _TOO_OLD: Final = "The provided continue parameter is too old to display a consistent list result."
@@ -154,7 +156,7 @@ class Application:
             return discovered
         call = self._read_call(method, path, query, user)
         self.before(method, call)
-        if text := call.explain_deprecation(self.backend.minor):
+        if text := call.explain_deprecation():
             warnings.add(text)
         if call.is_watch:
             self._authorize(call)
@@ -171,7 +173,8 @@ class Application:
 
     def _read_call(self, method: str, path: str, query: Parameters, user: User | None) -> Call:
         try:
-            return read_call(method, path, query, self.backend.kinds, user)
+            backend = self.backend
+            return read_call(method, path, query, backend.kinds, backend.kubernetes_minor, user)
         except ApiError:
             # Who may not ask is not told that there is nothing: rights are looked at first.
             if user is not None:
@@ -194,7 +197,14 @@ class Application:
         if call.method == "PATCH":  # before all else (``PatchResource``)
             bodies.negotiate_body("PATCH", sent.content_type)
         watchable = call.method == "GET" and not call.name
-        form = answers.negotiate(accept, watchable=watchable)
+        try:
+            form = answers.negotiate(accept, watchable=watchable)
+        except answers.NoRouteError:
+            raise
+        except ApiError:
+            if watchable and call.minor <= _OPTIONS_FIRST_UNTIL:
+                _ = call.list_options
+            raise
         if call.method == "GET":
             with self.backend.lock:
                 self._authorize(call)
@@ -258,10 +268,12 @@ class Application:
             body = bodies.check_applied(call, patch)
             manager = FieldManager(options.manager, options.force)
             if not existed:
+                body = bodies.convert_merged(call, body)
                 bodies.check_names(call, body)
             request = self._build_request(call, "patch", body, options, manager)
 
             def check(merged: Obj) -> Obj:
+                merged = bodies.convert_merged(call, merged)
                 bodies.check_names(call, merged)
                 return merged
 

@@ -181,6 +181,7 @@ class Backend:
         self.kubernetes = kubernetes
         self.store = cluster.store
         self.kinds = cluster.served_kinds
+        self.kubernetes_minor = cluster.minor
         self.minor = int(cluster.minor.partition(".")[2])
         self.lock = lock
         self.history = History(cluster.store, lock)

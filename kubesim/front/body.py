@@ -15,9 +15,11 @@ from kube.base import strictyaml
 from kube.base.strictjson import check_bounds
 from kube.errors import ApiError
 from kube.values import Obj
+from kubesim.apiserver import fieldsets
 from kubesim.apiserver.decoding import (
     DecodingError,
     RepeatedKeys,
+    copy_repeated,
     decode_object,
     list_strict_errors,
 )
@@ -26,8 +28,9 @@ from kubesim.front import protobuf
 from kubesim.front.call import Call
 from kubesim.front.options import WriteOptions
 from kubesim.front.syntax import explain_json, explain_yaml
+from kubesim.goforms import Fields
 from kubesim.rawjson import keep_texts
-from kubesim.resources import KINDS
+from kubesim.resources import KINDS, is_registered
 from kubesim.validation.errors import invalid, new_invalid
 from reference_allocator.api import schema
 from reference_allocator.api.quantity import WrittenNumber
@@ -195,17 +198,18 @@ def decode_sent_object(
         raise ApiError(400, "BadRequest", f"{text} ({_summarize(sent.data)})") from None
     sent_version = body.get("apiVersion") or expected_version
     sent_kind = body.get("kind") or kind.name
-    typed = _copy_with(body, apiVersion=sent_version, kind=sent_kind)
+    typed = copy_repeated(body, {**body, "apiVersion": sent_version, "kind": sent_kind})
     if sent_kind != kind.name or sent_version not in kind.api_versions:
         why = (
             f'no kind "{sent_kind}" is registered for version "{sent_version}" in scheme '
             '"pkg/runtime/scheme.go:111"'
         )
-        if f"{sent_version}/{sent_kind}" in schema.roots():
+        is_known = is_registered(sent_version, sent_kind, call.kubernetes)
+        if is_known:
             go_type = f"{sent_version.rpartition('/')[2]}.{sent_kind}"
             internal = f"{(kind.group or 'core').partition('.')[0]}.{kind.name}"
             why = f"converting ({go_type}) to ({internal}): unknown conversion"
-        if f"{sent_version}/{sent_kind}" in schema.roots():  # it is read as what it says it is
+        if is_known:  # it is read as what it says it is
             try:
                 decode_object(KINDS[sent_kind], typed, lambda _: None)
             except DecodingError as error:
@@ -249,16 +253,6 @@ def drop_repeated_owners(obj: Obj, warn: Warn, when: str = "") -> None:
 
 
 _AFTER_ADMISSION: Final = " after mutating admission happens"
-
-
-def _copy_with(body: Obj, **fields: str) -> Obj:
-    """Return a copy with other values of some fields, which still knows of repeated keys."""
-    copied = {**body, **fields}
-    if not isinstance(body, RepeatedKeys):
-        return copied
-    repeated = RepeatedKeys(copied)
-    repeated.pairs = body.pairs
-    return repeated
 
 
 def check_names(call: Call, obj: Obj) -> None:
@@ -351,13 +345,14 @@ def decode_patched_object(
         )
         raise new_invalid("", "", "", [invalid("patch", text, why)])
     root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
+    in_maps = strategic is None
     if strategic is not None:
         if why := find_unconvertible(root, patched):
             shown = _show_go(strategic, quotes=False)
             raise new_invalid("", "", "", [invalid("patch", shown, why)])
         patched = convert_numbers(patched)
     try:
-        obj = apply_field_validation(call, patched, options, warn)
+        obj = apply_field_validation(call, patched, options, warn, in_maps=in_maps)
     except DecodingError as error:
         raise new_invalid("", "", "", [invalid("patch", text, error.why)]) from None
     check_names(call, obj)
@@ -383,29 +378,47 @@ def check_applied(call: Call, body: Obj) -> Obj:
     root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
     place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
     place = f"({place}; {version}, Kind={kind})"
-    if errors := [f"{path}: {why}" for path, why in _list_typed_errors(root, body, "")]:
+    if errors := [
+        f"{path}: {why}" for path, why in _list_typed_errors(root, body, "", call.lacking)
+    ]:
         lines = "\n  ".join(["errors:", *errors])
         listed = errors[0] if len(errors) == 1 else lines
         raise ApiError(500, "", f"failed to create typed patch object {place}: {listed}")
-    why = find_unconvertible(root, body)
+    return body if isinstance(meta, dict) else {**body, "metadata": {}}
+
+
+def convert_merged(call: Call, merged: Obj) -> Obj:
+    """Return what an apply made of an object, its numbers as Go has them.
+
+    Raises ApiError: 500, a value cannot be converted to the type of its field.
+    """
+    why = find_unconvertible(schema.roots()[f"{call.api_version}/{call.kind.name}"], merged)
     try:
-        body = convert_numbers(body)
-        decode_object(call.kind, body)
+        merged = convert_numbers(merged)
+        decode_object(call.kind, merged)
     except DecodingError as error:
         why = why or error.why
     if why:
+        meta = merged["metadata"]
+        place = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
+        kind = f"{call.api_version}, Kind={call.kind.name}"
         text = (
-            f"failed to convert new object {place} to proper version: unable to convert "
-            f"unstructured object to {version}, Kind={kind}: {why}"
+            f"failed to convert new object ({place}; {kind}) to proper version: unable to convert "
+            f"unstructured object to {kind}: {why}"
         )
         raise ApiError(500, "", text)
-    if not isinstance(meta, dict):
-        body = {**body, "metadata": {}}
-    return body
+    return merged
 
 
-def _list_typed_errors(shape: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield path and error of what does not fit its shape (structured-merge-diff's validation)."""
+def _list_typed_errors(
+    shape: str, value: Any, path: str, lacking: Fields, mark: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield path and error of what does not fit its shape (structured-merge-diff's validation).
+
+    Args:
+        lacking: fields that the server does not know.
+        mark: of a list whose items have owners of their own, as `fieldsets.find_mark` gives it.
+    """
     fields = schema.types().get(shape)
     if value is None or shape == "any":
         return
@@ -415,37 +428,60 @@ def _list_typed_errors(shape: str, value: Any, path: str) -> Iterator[tuple[str,
             return
         for key, item in value.items():
             inner = shape[len(schema.MAP) :] if fields is None else fields.get(key)
-            if inner is None:
+            if inner is None or (shape, key) in lacking:
                 yield f"{path}.{key}", "field not declared in schema"
             else:
-                yield from _list_typed_errors(inner, item, f"{path}.{key}")
+                inner_mark = fieldsets.find_mark(shape, key)
+                yield from _list_typed_errors(inner, item, f"{path}.{key}", lacking, inner_mark)
     elif shape.startswith(schema.LIST):
         if not isinstance(value, list):
             yield path, f"expected list, got {_show_untyped(value)}"
             return
-        for index, item in enumerate(value):
-            yield from _list_typed_errors(shape[len(schema.LIST) :], item, f"{path}[{index}]")
-    elif (expected := _SCALARS.get(shape)) is not None and not _fits_scalar(shape, value):
-        shown = f"&value.valueUnstructured{{Value:{_show_go(value, quotes=True)}}}"
-        if expected.startswith("numeric"):
-            shown = _GO_TYPES.get(type(value), "string")
-        yield path, f"expected {expected}, got {shown}"
+        yield from _list_item_errors(shape[len(schema.LIST) :], value, path, lacking, mark)
+    elif not _fits_scalar(shape, value):
+        expected, form = _SCALARS[shape]
+        shown = {
+            "%#v": f"&value.valueUnstructured{{Value:{_show_go(value, quotes=True)}}}",
+            "%T": _GO_TYPES.get(type(value), "string"),
+            "%v": _show_untyped(value),
+        }
+        yield path, f"expected {expected}, got {shown[form]}"
+
+
+def _list_item_errors(
+    shape: str, items: list[Any], path: str, lacking: Fields, mark: str
+) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        segment = f"[{index}]"
+        if mark:
+            try:
+                segment = fieldsets.identify_item(mark, item)
+            except ValueError as error:
+                yield path, f"element {index}: {error}"
+                return
+            if segment in seen:
+                yield path, f"duplicate entries for key {segment}"
+            seen.add(segment)
+        yield from _list_typed_errors(shape, item, f"{path}{segment}", lacking)
 
 
 _GO_TYPES: Final = {bool: "bool", list: "[]interface {}", dict: "map[string]interface {}"}
 _SCALARS: Final = {
-    "string": "string",
-    "time": "string",
-    "bool": "boolean",
-    "int32": "numeric (int or float)",
-    "int64": "numeric (int or float)",
+    **dict.fromkeys(("int32", "int64"), ("numeric (int or float)", "%T")),
+    **dict.fromkeys(("intorstring", "quantity", "time"), ("any scalar", "%v")),
+    "string": ("string", "%#v"),
+    "bool": ("boolean", "%v"),
 }
+"""Shape -> what is expected, and the verb of Go that shows what is there."""
 
 
 def _fits_scalar(shape: str, value: Any) -> bool:
+    if shape in ("intorstring", "quantity", "time"):
+        return not isinstance(value, dict | list)
     if shape == "bool" or isinstance(value, bool):
         return shape == "bool" and isinstance(value, bool)
-    return isinstance(value, str if shape in ("string", "time") else int | float)
+    return isinstance(value, str if shape == "string" else int | float)
 
 
 def _show_untyped(value: Any) -> str:
@@ -502,17 +538,27 @@ def warn_of_empty_selector(obj: Obj, warn: Warn) -> None:
         warn(f"spec.deviceSelector: {text}")
 
 
-def apply_field_validation(call: Call, obj: Obj, options: WriteOptions, warn: Warn) -> Obj:
+def apply_field_validation(
+    call: Call, obj: Obj, options: WriteOptions, warn: Warn, *, in_maps: bool = True
+) -> Obj:
     """Return an object without unknown fields; tell or refuse them as the options say.
+
+    ``in_maps``: whether paths in what is said have the keys of maps.
 
     Raises ApiError: 400, a value is of a wrong type, or a field is unknown or repeated.
     """
     match options.field_validation:
         case "Strict":
-            return decode_object(call.kind, obj)
+            told = None
         case "Warn":
-            return decode_object(call.kind, obj, warn)
-    return decode_object(call.kind, obj, lambda _: None)
+            told = warn
+        case _:
+            told = _tell_nobody
+    return decode_object(call.kind, obj, told, in_maps=in_maps, lacking=call.lacking)
+
+
+def _tell_nobody(_text: str) -> None:
+    """Warn nobody."""
 
 
 def build_status(error: ApiError) -> Obj:

@@ -13,7 +13,8 @@ from kube.values import Obj, Ref, User
 from kubesim.apiserver.authorization import Attributes, PathAttributes, RequestAttributes
 from kubesim.apiserver.watches import field_selector, label_selector
 from kubesim.front.options import ListOptions, Parameters, parse_flag, read_list_options
-from kubesim.resources import KINDS, RETIRED_VERSIONS, Kind
+from kubesim.goforms import Fields
+from kubesim.resources import KINDS, RETIRED_VERSIONS, Kind, list_lacking_fields
 from kubesim.store import namespace_of
 
 _PATH: Final = re.compile(
@@ -38,6 +39,7 @@ class Call:
         name: empty for a list or a creation.
         sub: subresource, such as ``status``; empty for the object itself.
         query: parameter -> its values.
+        kubernetes: the server's minor, for example 1.37.
         user: in whose name; None may do everything.
     """
 
@@ -48,7 +50,18 @@ class Call:
     name: str
     sub: str
     query: Parameters
+    kubernetes: str
     user: User | None = None
+
+    @property
+    def minor(self) -> int:
+        """Return 37 for a server of 1.37."""
+        return int(self.kubernetes.partition(".")[2])
+
+    @property
+    def lacking(self) -> Fields:
+        """Fields that the server does not know."""
+        return list_lacking_fields(self.kubernetes)
 
     @property
     def ref(self) -> Ref:
@@ -58,11 +71,11 @@ class Call:
     def is_watch(self) -> bool:
         return _is_watch(self.method, self.query)
 
-    def explain_deprecation(self, minor: int) -> str:
-        """Return the warning of a server of a minor that the version will be gone, "" for none."""
+    def explain_deprecation(self) -> str:
+        """Return the server's warning that the version will be gone, "" for none."""
         version = self.api_version.rpartition("/")[2]
-        deprecated, removed = RETIRED_VERSIONS.get((version, self.kind.name), (minor + 1, 0))
-        if minor < deprecated:
+        deprecated, removed = RETIRED_VERSIONS.get((version, self.kind.name), (self.minor + 1, 0))
+        if self.minor < deprecated:
             return ""
         return (
             f"{self.api_version} {self.kind.name} is deprecated in v1.{deprecated}+, unavailable in"
@@ -135,13 +148,14 @@ def read_call(
     path: str,
     query: Parameters,
     kinds: Mapping[str, Kind],
+    kubernetes: str,
     user: User | None = None,
 ) -> Call:
-    """Return the call that a request is.
+    """Return the call that a request is to a server of a minor with these kinds.
 
     Raises ApiError: 404, there is no such resource; 405, it has another method.
     """
-    call = _find_call(method, path, query, kinds, user)
+    call = _find_call(method, path, query, kinds, kubernetes, user)
     if call is None:
         text = "the server could not find the requested resource"
         raise ApiError(404, "NotFound", text, details={})
@@ -152,10 +166,16 @@ def read_call(
 
 
 def _find_call(
-    method: str, path: str, query: Parameters, kinds: Mapping[str, Kind], user: User | None
+    method: str,
+    path: str,
+    query: Parameters,
+    kinds: Mapping[str, Kind],
+    kubernetes: str,
+    user: User | None,
 ) -> Call | None:
     if named := _NAMESPACE_STATUS.fullmatch(path):
-        return Call(method, KINDS["Namespace"], "v1", "", named[1], named[2], query, user)
+        kind = KINDS["Namespace"]
+        return Call(method, kind, "v1", "", named[1], named[2], query, kubernetes, user)
     match = _PATH.fullmatch(path)
     if match is None:
         return None
@@ -166,7 +186,7 @@ def _find_call(
         namespace, name, sub = (match[group_name] or "" for group_name in ("ns", "name", "sub"))
         is_placed = kind.namespaced == bool(namespace) or (kind.namespaced and not name)
         if is_placed and sub in list_subresources(kind):
-            return Call(method, kind, version, namespace, name, sub, query, user)
+            return Call(method, kind, version, namespace, name, sub, query, kubernetes, user)
     return None
 
 

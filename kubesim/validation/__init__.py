@@ -18,6 +18,7 @@ from kubesim.validation import (
     pod,
     resource_slice,
     since_1_38,
+    until_1_36,
     workloads,
 )
 from kubesim.validation.allocation import check_admin_status
@@ -47,7 +48,7 @@ _CREATE_CHECKS: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], Fiel
     "ResourceClaim": dra.check_claim,
     "ResourceClaimTemplate": dra.check_template,
     "DeviceClass": lambda new, _, expressions: dra.check_class(new, None, expressions),
-    "ResourceSlice": lambda new, *_: resource_slice.check_slice(new),
+    "ResourceSlice": lambda new, _, server: resource_slice.check_slice(new, None, server),
     "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
 }
 """Kind -> the checks of a new object beside those of its metadata."""
@@ -62,10 +63,10 @@ _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors
     "ResourceClaim": lambda new, old, _: dra.check_immutable_spec(new, old),
     "ResourceClaimTemplate": dra.check_template_update,
     "DeviceClass": dra.check_class,
-    "ResourceSlice": lambda new, old, expressions: (
-        since_1_38.check_slice_update(new, old)
-        if expressions.since_1_38
-        else resource_slice.check_slice(new, old)
+    "ResourceSlice": lambda new, old, server: (
+        since_1_38.check_slice_update(new, old, server)
+        if server.since_1_38
+        else resource_slice.check_slice(new, old, server)
     ),
     "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
 }
@@ -91,6 +92,8 @@ def find_create_errors(
     errors = list(names.check_metadata(kind, obj))
     if kind.name in _CREATE_CHECKS:
         errors += _CREATE_CHECKS[kind.name](obj, namespace_labels, expressions)
+    if not expressions.with_declared_rules:
+        errors = [*until_1_36.reword(errors, obj, expressions)]
     if expressions.since_1_38:
         errors = [
             *since_1_38.reword(errors),
@@ -123,6 +126,8 @@ def check_update(
         errors += _STATUS_CHECKS[kind.name](new, old)
     elif not status and kind.name in _UPDATE_CHECKS:
         errors += _UPDATE_CHECKS[kind.name](new, old, expressions)
+    if not expressions.with_declared_rules:
+        errors = [*until_1_36.reword(errors, new, expressions)]
     if expressions.since_1_38:
         errors = [
             *since_1_38.reword(errors),

@@ -25,13 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Expressions:
-    """What a new expression may use on one API server.
+    """What an API server is to validation: what a new expression may use on it, and its rules.
 
     ``kubernetes``: its minor, for example ``1.37``.
     """
 
     kubernetes: str
     gates: Mapping[str, bool]
+
+    @property
+    def minor(self) -> int:
+        """Return 37 for 1.37."""
+        return int(self.kubernetes.partition(".")[2])
 
     @property
     def since_1_38(self) -> bool:
@@ -42,6 +47,11 @@ class Expressions:
     def with_declared_rules(self) -> bool:
         """Return whether the server's rules are declared in part, as `declared` has them."""
         return MINORS.index(self.kubernetes) >= MINORS.index("1.37")
+
+    @property
+    def with_fractional_ranges(self) -> bool:
+        """Return whether ranges of capacities are counted in thousandths."""
+        return self.gates.get("DRAFractionalCapacityRange", False)
 
     def check(self, expression: str, path: str, *, derived: bool = False) -> Iterator[FieldError]:
         """Check the expression of a selector, or of a derived attribute."""

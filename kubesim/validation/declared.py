@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kube.errors import Cause
 from kube.values import Obj
+from kubesim.goforms import encode_object, load_go_names, order_fields
 from reference_allocator.api import schema
 
 _FLAT: Final = "resource.k8s.io/v1beta1"
@@ -53,23 +54,15 @@ _DECLARED: Final = tuple(
 _SEGMENT: Final = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 
 
-def rearrange(
-    causes: Sequence[Cause],
-    sent: Obj,
-    encode: Callable[[Obj], Obj],
-    field_orders: Mapping[str, Iterable[str]],
-) -> list[Cause]:
+def rearrange(causes: Sequence[Cause], sent: Obj) -> list[Cause]:
     """Return the causes of a refusal as Kubernetes 1.37 has them.
 
-    Args:
-        sent: the object, complete with defaults, in the version that was sent.
-        encode: from it to what is written of it.
-        field_orders: type -> its fields in their order.
+    ``sent``: the object, complete with defaults, in the version that was sent.
     """
     declared = [cause for cause in causes if is_declared(cause, sent["kind"])]
     others = [cause for cause in causes if cause not in declared]
     root = schema.roots()[f"{sent['apiVersion']}/{sent['kind']}"]
-    written = encode(sent) if declared else sent
+    written = encode_object(sent) if declared else sent
     versioned = [_in_version(cause, sent["apiVersion"]) for cause in declared]
     is_stable = sent["apiVersion"].endswith("/v1")
 
@@ -77,10 +70,10 @@ def rearrange(
         # The tags of v1 have the form of a driver's name before its length, the others behind it.
         is_driver = is_stable and cause.field.endswith(".driver")
         is_last = is_driver and cause.reason == "FieldValueTooLong"
-        return _rank(root, cause, field_orders), is_last
+        return _rank(root, cause), is_last
 
     versioned.sort(key=rank)
-    return [*others, *(_with_value(cause, root, written, field_orders) for cause in versioned)]
+    return [*others, *(_with_value(cause, root, written) for cause in versioned)]
 
 
 def is_declared(cause: Cause, kind: str) -> bool:
@@ -117,9 +110,7 @@ def _split_path(path: str) -> Iterator[str | int]:
         yield name or (int(key) if key.isdigit() else key)
 
 
-def _rank(
-    root: str, cause: Cause, field_orders: Mapping[str, Iterable[str]]
-) -> tuple[tuple[int, str], ...]:
+def _rank(root: str, cause: Cause) -> tuple[tuple[int, str], ...]:
     """Return where declarative validation comes to a cause: a list before its items."""
     ranks: list[tuple[int, str]] = []
     shape = root
@@ -128,7 +119,7 @@ def _rank(
             shape = shape.partition("]")[2]
             rank = (segment, "") if isinstance(segment, int) else (0, str(segment))
         else:
-            order = [*field_orders.get(shape, ())]
+            order = [*load_go_names().get(shape, ())]
             fields = schema.types().get(shape, {})
             name = str(segment)
             rank = (order.index(name) if name in order else len(order), name)
@@ -139,9 +130,7 @@ def _rank(
     return tuple(ranks)
 
 
-def _with_value(
-    cause: Cause, root: str, written: Obj, field_orders: Mapping[str, Iterable[str]]
-) -> Cause:
+def _with_value(cause: Cause, root: str, written: Obj) -> Cause:
     """Return the cause of a duplicate with the whole value."""
     if cause.reason != "FieldValueDuplicate":
         return cause
@@ -153,20 +142,5 @@ def _with_value(
         value = value[segment]
     if not isinstance(value, dict):
         return cause
-    text = json.dumps(_in_order(shape, value, field_orders), separators=(",", ":"))
+    text = json.dumps(order_fields(shape, value), separators=(",", ":"))
     return Cause(cause.field, cause.reason, f"Duplicate value: {text}")
-
-
-def _in_order(shape: str, value: Any, field_orders: Mapping[str, Iterable[str]]) -> Any:
-    """Return a value whose fields are in the order in which Go writes them."""
-    if shape.startswith(schema.LIST) and isinstance(value, list):
-        return [_in_order(shape[len(schema.LIST) :], item, field_orders) for item in value]
-    if shape.startswith(schema.MAP) and isinstance(value, dict):
-        inner = shape[len(schema.MAP) :]
-        return {key: _in_order(inner, value[key], field_orders) for key in sorted(value)}
-    fields = schema.types().get(shape)
-    if fields is None or not isinstance(value, dict):
-        return value
-    order = [*field_orders.get(shape, ()), *sorted(fields)]
-    names = [name for name in dict.fromkeys(order) if name in value]
-    return {name: _in_order(fields[name], value[name], field_orders) for name in names}

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kube.values import Obj
 from kubesim.validation import names
+from kubesim.validation.constraints import Expressions
 from kubesim.validation.device_requests import TAINT_EFFECTS
 from kubesim.validation.errors import (
     Check,
@@ -47,12 +48,18 @@ _LISTS: Final = ("bools", "ints", "strings", "versions")
 _BINDING_FIELDS: Final = ("bindingConditions", "bindingFailureConditions")
 _BINDING_MAX: Final = 4
 _GROUPS_MAX: Final = 2
+_KEY_MAX: Final = 96  # A domain, a slash and a name.
+_KEYS_WITH_PATHS_UNTIL: Final = 35
+"""The last minor that says of a wrong key of a map at which key it is."""
 
 
 def check_device(
-    device: Obj, old: Obj | None, path: str, *, per_device: bool
+    device: Obj, old: Obj | None, path: str, *, per_device: bool, server: Expressions | None
 ) -> Iterator[FieldError]:
-    """Check a device; what ``old`` had and it still has is not looked into again."""
+    """Check a device; what ``old`` had and it still has is not looked into again.
+
+    ``server``: what the API server is; None for the newest that is known.
+    """
     yield from names.check_label(device.get("name") or "", f"{path}.name")
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     total = len(attributes) + len(capacity)
@@ -64,13 +71,16 @@ def check_device(
     if values > ATTRIBUTE_VALUES_MAX:
         detail = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES_MAX}"
         yield invalid(path, values, detail)
+    keys_have_paths = server is not None and server.minor <= _KEYS_WITH_PATHS_UNTIL
     for name, attribute in attributes.items():
-        yield from names.check_qualified_name(name, f"{path}.attributes")
-        yield from _check_attribute(attribute, f"{path}.attributes[{name}]")
-    if old is None or capacity != (old.get("capacity") or {}):
-        yield from _check_capacity(
-            capacity, path, shared=bool(device.get("allowMultipleAllocations"))
-        )
+        shown = f"{path}.attributes[{_shorten(name)}]"
+        place = shown if keys_have_paths else f"{path}.attributes"
+        yield from names.check_qualified_name(name, place)
+        yield from _check_attribute(attribute, f"{path}.attributes[{name}]", shown)
+    looks_again = server is not None and not server.with_declared_rules
+    if old is None or looks_again or capacity != (old.get("capacity") or {}):
+        shared = bool(device.get("allowMultipleAllocations"))
+        yield from _check_capacity(capacity, path, shared=shared, server=server)
     taints = device.get("taints") or []
     if old is None or taints != (old.get("taints") or []):
         yield from check_each(taints, TAINTS_MAX, check_taint, f"{path}.taints")
@@ -85,15 +95,31 @@ def check_device(
 
 
 def _check_capacity(
-    capacity: Mapping[str, Any], path: str, *, shared: bool
+    capacity: Mapping[str, Any], path: str, *, shared: bool, server: Expressions | None
 ) -> Iterator[FieldError]:
+    fractional = server is None or server.with_fractional_ranges
+    bounded = server is None or server.with_declared_rules
+    keys_have_paths = server is not None and server.minor <= _KEYS_WITH_PATHS_UNTIL
     for name, value in capacity.items():
-        yield from names.check_qualified_name(name, f"{path}.capacity")
-        policy, inner = value.get("requestPolicy"), f"{path}.capacity[{name}].requestPolicy"
+        shown = f"{path}.capacity[{_shorten(name)}]"
+        yield from names.check_qualified_name(
+            name, shown if keys_have_paths else f"{path}.capacity"
+        )
+        policy, inner = value.get("requestPolicy"), f"{shown}.requestPolicy"
         if policy is not None and not shared:
             yield forbidden(inner, "allowMultipleAllocations must be true")
         elif policy is not None:
-            yield from check_policy(policy, value.get("value") or "0", inner)
+            amount = value.get("value") or "0"
+            options = {"fractional": fractional, "bounded": bounded}
+            yield from check_policy(policy, amount, inner, **options)
+
+
+def _shorten(key: str) -> str:
+    """Return a key of a map as paths have it (``truncateIfTooLong``)."""
+    if len(key) <= _KEY_MAX:
+        return key
+    kept = _KEY_MAX - len("...")
+    return f"{key[: (kept + 1) // 2]}...{key[-(kept // 2) :]}"
 
 
 def _check_node_selection(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
@@ -147,14 +173,15 @@ def check_binding(device: Obj, path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.{missing}", None, detail)
 
 
-def _check_attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
+def _check_attribute(attribute: Obj, path: str, shown: str) -> Iterator[FieldError]:
+    """Check an attribute at a path, which what is wrong with its values has in a short form."""
     values = [field for field, value in attribute.items() if value is not None]
     for field in values:
         texts = attribute[field] if field in _LISTS else [attribute[field]]
         if field in _LISTS and not texts:
-            yield invalid(f"{path}.{field}", texts, "must not be empty if specified")
+            yield invalid(f"{shown}.{field}", texts, "must not be empty if specified")
         for index, text in enumerate(texts):
-            inner = f"{path}.{field}[{index}]" if field in _LISTS else f"{path}.{field}"
+            inner = f"{shown}.{field}[{index}]" if field in _LISTS else f"{shown}.{field}"
             if field.startswith("version") and not is_semver(text):
                 yield invalid(inner, text, VERSION_TEXT)
             if isinstance(text, str) and len(text) > ATTRIBUTE_VALUE_MAX:

@@ -47,6 +47,9 @@ TAINT_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 """``validDeviceTaintEffects``: those of a taint are those of a toleration, whatever the API's
 documentation says of the latter."""
 
+_LOOKED_AT_BOTH_UNTIL: Final = 34
+"""The last minor that looks into both parts of a request that may have one of them."""
+
 _ORDER: Final = (
     "name",
     "exactly",
@@ -99,6 +102,9 @@ def _check_request(request: Obj, path: str, expressions: Expressions) -> Iterato
     if exactly is None and not alternatives:
         yield required(path, "exactly one of `exactly` or `firstAvailable` is required")
     elif exactly is not None and alternatives:
+        if expressions.minor <= _LOOKED_AT_BOTH_UNTIL:
+            yield from _check_alternatives(alternatives, path, expressions)
+            yield from _check_device_request(exactly, f"{path}.exactly", expressions)
         yield invalid(
             path,
             None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kube.values import Obj
-from kubesim.goforms import drop_unset, list_metadata_fields, show_internal
+from kubesim.goforms import drop_unset, load_go_names, show_internal
 from kubesim.validation import device_requests, names
 from kubesim.validation.allocation import ADMIN_LABEL, admin_refusal
 from kubesim.validation.constraints import Expressions
@@ -52,7 +52,7 @@ def _check_template_spec(template: Obj, expressions: Expressions) -> Iterator[Fi
         meta.get("annotations") or {}, "spec.metadata.annotations"
     )
     yield from names.check_labels(meta.get("labels") or {}, "spec.metadata.labels")
-    for field in list_metadata_fields():
+    for field in load_go_names()["meta/v1.ObjectMeta"]:
         if meta.get(field) is not None and field not in {"annotations", "labels"}:
             name = "uID" if field == "uid" else field  # as Go names it, with a small letter
             yield forbidden(f"spec.metadata.{name}", "cannot be set")
@@ -62,7 +62,7 @@ def _check_template_spec(template: Obj, expressions: Expressions) -> Iterator[Fi
 
 def check_immutable_spec(new: Obj, old: Obj) -> Iterator[FieldError]:
     """Check that the spec of a claim did not change."""
-    if new.get("spec") != old.get("spec"):
+    if drop_unset(new).get("spec") != old.get("spec"):
         yield invalid("spec", None, "field is immutable")
 
 

@@ -63,6 +63,9 @@ def check_metadata(kind: Kind, obj: Obj, *, is_new: bool = True) -> Iterator[Fie
         yield required("metadata.name", "name or generateName is required")
     else:
         yield from _find_name_check(kind)(name, "metadata.name")
+    if (generation := meta.get("generation") or 0) < 0:
+        detail = "must be greater than or equal to 0"
+        yield invalid("metadata.generation", generation, detail)
     yield from check_labels(meta.get("labels") or {}, "metadata.labels")
     yield from check_annotation_keys(meta.get("annotations") or {}, "metadata.annotations")
     for index, owner in enumerate(meta.get("ownerReferences") or []):

@@ -10,8 +10,10 @@ from functools import partial
 from typing import Final
 
 from kube.values import Obj
+from kubesim.goforms import show_internal
 from kubesim.validation import names
 from kubesim.validation.conditions import check_conditions
+from kubesim.validation.constraints import Expressions
 from kubesim.validation.device import check_counters, check_device, check_taint
 from kubesim.validation.errors import (
     FieldError,
@@ -28,8 +30,13 @@ from reference_allocator.api.limits import COUNTER_SETS_MAX, devices_max
 _NODE_OPERATIONS: Final = ("*", "NodePrepareResources", "NodeUnprepareResources")
 
 
-def check_slice(resource_slice: Obj, old: Obj | None = None) -> Iterator[FieldError]:
-    """Check a new slice, or one that was ``old`` before it was changed."""
+def check_slice(
+    resource_slice: Obj, old: Obj | None = None, server: Expressions | None = None
+) -> Iterator[FieldError]:
+    """Check a new slice, or one that was ``old`` before it was changed.
+
+    ``server``: what the API server is; None for the newest that is known.
+    """
     spec = resource_slice.get("spec") or {}
     old_devices = {
         device["name"]: device for device in ((old or {}).get("spec") or {}).get("devices") or []
@@ -53,7 +60,7 @@ def check_slice(resource_slice: Obj, old: Obj | None = None) -> Iterator[FieldEr
 
     def check(device: Obj, path: str) -> Iterator[FieldError]:
         old_device = old_devices.get(device.get("name") or "")
-        yield from check_device(device, old_device, path, per_device=per_device)
+        yield from check_device(device, old_device, path, per_device=per_device, server=server)
 
     yield from check_unique(devices, devices_max(devices), check, "spec.devices")
     counters = partial(check_counters, field="name")
@@ -147,7 +154,10 @@ def _check_node_selection(spec: Obj) -> Iterator[FieldError]:
         yield from check_node_selector(spec["nodeSelector"], "spec.nodeSelector")
         if len(terms) != 1:
             detail = "must have exactly one node selector term"
-            shown = spec["nodeSelector"].get("nodeSelectorTerms")
+            if spec["nodeSelector"].get("nodeSelectorTerms") is None:
+                shown = None
+            else:
+                shown = show_internal("[]core/v1.NodeSelectorTerm", terms)
             yield invalid("spec.nodeSelector.nodeSelectorTerms", shown, detail)
     for field in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(field):

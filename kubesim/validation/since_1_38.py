@@ -14,7 +14,7 @@ from typing import Any, Final
 from kube.slices import results_of
 from kube.values import Obj
 from kubesim.validation import names, resource_slice
-from kubesim.validation.constraints import list_device_requests
+from kubesim.validation.constraints import Expressions, list_device_requests
 from kubesim.validation.device import VERSION_TEXT, is_semver
 from kubesim.validation.errors import FieldError, invalid, too_many
 from reference_allocator.api.limits import ATTRIBUTES_AND_CAPACITIES_MAX
@@ -57,7 +57,9 @@ def reword(errors: Iterable[FieldError]) -> Iterator[FieldError]:
         )
 
 
-def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
+def check_slice_update(
+    new: Obj, old: Obj, server: Expressions | None = None
+) -> Iterator[FieldError]:
     """Check a changed slice: its devices all or not at all, as the list changed or did not.
 
     Until 1.37 what changed of a device's capacity and taints was checked, and all else always.
@@ -67,7 +69,7 @@ def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
         spec.get(field) == old_spec.get(field) for field in ("devices", "perDeviceNodeSelection")
     )
     old_without_devices = {**old, "spec": {**old_spec, "devices": None}}
-    for error in resource_slice.check_slice(new, old_without_devices):
+    for error in resource_slice.check_slice(new, old_without_devices, server):
         if not (unchanged and error.path.startswith(_DEVICES)):
             yield error
 

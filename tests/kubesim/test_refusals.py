@@ -11,7 +11,7 @@ from conformance.targets.reference.target import ReferenceTarget
 from kube.errors import ApiError
 from kube.values import Ref, Request
 from tests.kubesim import kit
-from tests.kubesim.conftest import new_scope
+from tests.kubesim.conftest import Open, new_scope
 from tests.kubesim.record import CASES, NAMESPACE
 
 
@@ -95,8 +95,9 @@ def test_annotations_of_a_template_have_the_form_of_annotations(scope: Reference
     ],
 )
 def test_what_an_allocation_copies_of_a_device_has_its_form(
-    scope: ReferenceScope, found: dict[str, Any], field: str
+    open_target: Open, found: dict[str, Any], field: str
 ) -> None:
+    scope = new_scope(open_target(feature_gates={"DRAOptionalNodeOperations": True}))
     scope.create(kit.claim("c"))
     result = {"request": "gpu", "driver": kit.DRIVER, "pool": "p", "device": "d", **found}
     allocation = {"devices": {"results": [result]}}

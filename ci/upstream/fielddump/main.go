@@ -18,7 +18,8 @@
 //
 //	go run ./fielddump -forms > ../../kubesim/forms-1.37.json
 //
-// With -names it prints type -> its fields in Go, for the types of resource.k8s.io:
+// With -names it prints type -> its fields in Go, for the types of resource.k8s.io and the others
+// that errors print:
 //
 //	go run ./fielddump -names > ../../kubesim/names-1.37.json
 //
@@ -95,7 +96,13 @@ type table map[string]map[string]string
 // numbers collects the numbers of fields, beside what the table collects.
 var numbers = table{}
 
-// goNames collects the fields of the resource API in their order: the Go name of each, "=" and its
+// isNamed says of which types the fields in Go are collected.
+func isNamed(owner string) bool {
+	return strings.HasPrefix(owner, "resource/") || strings.HasPrefix(owner, "core/v1.NodeSelector") ||
+		owner == "meta/v1.Condition" || owner == "meta/v1.ObjectMeta" || owner == "meta/v1.OwnerReference"
+}
+
+// goNames collects the fields of types in their order: the Go name of each, "=" and its
 // name in JSON where that is not the same with a small letter, ":" and its type where that is a named
 // scalar or a map of which such are keys.
 var goNames = map[string][]string{}
@@ -325,7 +332,7 @@ func (t table) fields(typ reflect.Type, fields map[string]string) error {
 		if err := note(typ, field, name); err != nil {
 			return err
 		}
-		if owner := typeName(typ); strings.HasPrefix(owner, "resource/") && !slices.Contains(goNames[owner], describe(field, name)) {
+		if owner := typeName(typ); isNamed(owner) && !slices.Contains(goNames[owner], describe(field, name)) {
 			goNames[owner] = append(goNames[owner], describe(field, name))
 		}
 		if text := form(field); text != "" {

@@ -82,7 +82,7 @@ class ApiRules:
                 place = "".join(f"[{key}]" for key in (*paths[id(struct)], field))
                 path = find_author_path(obj, place)
                 yield from self._explain_gate(gate, path, f"{field} is dropped without a word")
-        disabled_fields.drop_disabled_fields(self._enabled, stored)
+        disabled_fields.drop_disabled_fields(self._enabled, self.kubernetes, stored)
         for error in find_create_errors(kind, stored, _LENIENT, self._expressions):
             yield Problem(find_author_path(obj, error.path), error.body)
 

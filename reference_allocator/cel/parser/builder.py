@@ -10,12 +10,13 @@ from __future__ import annotations
 import fcntl
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from lark import Lark, Token
-from lark.exceptions import UnexpectedInput
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput
 from platformdirs import user_cache_path
 
 from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
@@ -163,6 +164,15 @@ def parse(source: str) -> Node:
     STATE.issues = []
     try:
         node: Any = build_parser(BUILDER).parse(source)
+    except UnexpectedCharacters as error:
+        issues = [*STATE.issues, syntax_issue(source, error)]
+        offset = error.pos_in_stream or 0
+        if not source[offset + 1 :].strip():  # which the rest is read without
+            try:
+                parse(f"{source[:offset]} ")
+            except ParseError as further:
+                issues += (replace(issue, offset=len(source)) for issue in further.issues)
+        raise ParseError(issues) from None
     except UnexpectedInput as error:
         raise ParseError([*STATE.issues, syntax_issue(source, error)]) from None
     if STATE.issues:

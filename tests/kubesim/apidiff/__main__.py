@@ -15,8 +15,9 @@ import json
 import secrets
 import sys
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,11 +26,14 @@ from typing import Final
 from localkube.binaries.build import resolve_binaries
 from localkube.layout import default_cache
 from tests.kubesim.apidiff import recorded
+from tests.kubesim.apidiff.answers import Answer
 from tests.kubesim.apidiff.differences import Difference, ask, compare, explain, make_small
-from tests.kubesim.apidiff.requests import case_of
+from tests.kubesim.apidiff.requests import Case, case_of
 from tests.kubesim.apidiff.servers import PROGRAMS, Ours, Real, bare_server, create_namespace
 
 _AGAIN: Final = 2
+_AT_ONCE: Final = 4
+"""Cases that are put to the real server at the same time."""
 _EVERY: Final = 20.0
 """Seconds between two lines about the progress."""
 
@@ -73,9 +77,9 @@ def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
     requests = 0
     reported_at = time.monotonic()
     recording = recorded.Recording(options.record) if options.record else None
-    for number in range(options.first, options.first + options.n):
-        case = case_of(options.seed, number)
-        real_answers, our_answers = ask(real, case), ask(ours, case)
+    numbers = range(options.first, options.first + options.n)
+    for number, case, real_answers in _ask_ahead(real, options.seed, numbers):
+        our_answers = ask(ours, case)
         requests += len(case.requests)
         for index, pair in enumerate(zip(real_answers, our_answers, strict=True)):
             why = explain(Difference(case, index, *pair)) if pair[0] != pair[1] else None
@@ -106,6 +110,22 @@ def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
         sys.stdout.write(f"{count}: {kind}\n")
     sys.stdout.write(f"{requests} requests: {kinds.total()} unexplained differences\n")
     return 1 if kinds else 0
+
+
+def _ask_ahead(
+    real: Real, seed: int, numbers: Iterable[int]
+) -> Iterator[tuple[int, Case, list[Answer]]]:
+    """Yield each case with its answers, in their order; a few of the next are asked meanwhile."""
+    asked: deque[tuple[int, Case, Future[list[Answer]]]] = deque()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for number in numbers:
+            case = case_of(seed, number)
+            asked.append((number, case, pool.submit(ask, real, case)))
+            if len(asked) > 4 * _AT_ONCE:
+                first, earlier, answers = asked.popleft()
+                yield first, earlier, answers.result()
+        for first, earlier, answers in asked:
+            yield first, earlier, answers.result()
 
 
 def _save(folder: Path, number: int, difference: Difference) -> None:

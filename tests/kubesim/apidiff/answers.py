@@ -26,6 +26,10 @@ class Answer:
     body: Any
 
 
+NO_ANSWER: Final = Answer(0, [], "the connection ended")
+"""Instead of an answer, each time that a request is sent."""
+
+
 def read_answer(code: int, warnings: list[str], data: bytes) -> Answer:
     """Return an answer that can be compared."""
     try:

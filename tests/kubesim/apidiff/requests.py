@@ -225,12 +225,11 @@ class _Draw:
             ],
             [40, 14, 14, 8, 8, 6, 6, 4],
         )[0]()
-        cleanup = [
-            Sent("DELETE", self._collection, (("labelSelector", f"case={self._name}"),)),
-            Sent("PATCH", self._item, (), {"metadata": {"finalizers": None}}, _MERGE),
-            Sent("DELETE", self._item),
-        ]
-        return Case([*drawn], cleanup)
+        sent = [*drawn]
+        if all(("dryRun", "All") in request.query for request in sent):
+            return Case(sent)
+        freed = Sent("PATCH", self._item, (), {"metadata": {"finalizers": None}}, _MERGE)
+        return Case(sent, [Sent("DELETE", self._item), freed])
 
     def _build_object(self, faults: int) -> Obj:
         obj: Obj = {

@@ -24,7 +24,7 @@ from kubesim.world import World
 from localkube.controlplane import credentials, servers
 from localkube.layout import make_layout
 from localkube.state import State, free_ports
-from tests.kubesim.apidiff.answers import Answer, read_answer
+from tests.kubesim.apidiff.answers import NO_ANSWER, Answer, read_answer
 from tests.kubesim.apidiff.requests import NAMESPACE, Sent
 
 PROGRAMS: Final = ("etcd", "kube-apiserver")
@@ -94,18 +94,23 @@ class Real:
         self._server = config["clusters"][0]["cluster"]["server"]
         self._token = config["users"][0]["user"]["token"]
         ca = kubeconfig.parent / "pki" / "ca.crt"
-        self._pool = urllib3.PoolManager(ca_certs=str(ca))
+        self._pool = urllib3.PoolManager(ca_certs=str(ca), maxsize=8)
 
     def send(self, sent: Sent) -> Answer:
-        response = self._pool.request(
-            sent.method,
-            f"{self._server}{sent.url}",
-            body=sent.encode(),
-            headers={"authorization": f"Bearer {self._token}", **_headers(sent)},
-            # It ends a connection from time to time, before it has read the request.
-            retries=urllib3.Retry(2, redirect=0, status=0, allowed_methods=None),
-            timeout=20.0,
-        )
+        try:
+            response = self._pool.request(
+                sent.method,
+                f"{self._server}{sent.url}",
+                body=sent.encode(),
+                headers={"authorization": f"Bearer {self._token}", **_headers(sent)},
+                # It ends a connection from time to time, before it has read the request.
+                retries=urllib3.Retry(2, redirect=0, status=0, allowed_methods=None),
+                timeout=20.0,
+            )
+        except urllib3.exceptions.MaxRetryError as error:
+            if not isinstance(error.reason, urllib3.exceptions.ProtocolError):
+                raise
+            return NO_ANSWER
         warnings = response.headers.getlist("warning")
         return read_answer(response.status, warnings, response.data)
 
