@@ -82,6 +82,14 @@ def claim_name(pod: Mapping[str, Any], pod_claim: Mapping[str, Any]) -> str | No
     return None
 
 
+def may_use(pod: Mapping[str, Any], pod_claim: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
+    """Return whether the claim of an entry is for the pod: one that is generated is its own.
+
+    Source: IsForPod of k8s.io/dynamic-resource-allocation/resourceclaim.
+    """
+    return "resourceClaimTemplateName" not in pod_claim or is_controlled_by(claim, pod)
+
+
 def claim_statuses(pod: Mapping[str, Any]) -> list[Obj]:
     """Return what is known of the claims that are made for the pod."""
     return pod["status"].get("resourceClaimStatuses") or []

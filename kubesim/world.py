@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from kube.base.errors import TargetError
 from kube.components import OTHER_DRIVER
 from kube.observations import Health
-from kube.values import Obj
+from kube.values import KUBE_SCHEDULER, Obj
 from kubesim.apiserver.admission import QuotaController
 from kubesim.apiserver.handling import Handler
 from kubesim.apiserver.server import ApiServer
@@ -34,7 +34,6 @@ from kubesim.nodes.containers import AnyCommand, ContainerRuntime
 from kubesim.nodes.driver import NodeDriver, SlicePublisher
 from kubesim.nodes.kubelet import Kubelet
 from kubesim.nodes.node import Node, hold_devices, node_object
-from kubesim.scheduling.binding import SCHEDULER as DEFAULT_SCHEDULER
 from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import Identity, Store
 from reference_allocator.features import Features
@@ -125,7 +124,7 @@ class World:
         self.handler = Handler(self.cluster, self.api)
         self.schedulers = [
             Scheduler(self.cluster, self.api, kubernetes_version, name)
-            for name in dict.fromkeys((DEFAULT_SCHEDULER, scheduler or DEFAULT_SCHEDULER))
+            for name in dict.fromkeys((KUBE_SCHEDULER, scheduler or KUBE_SCHEDULER))
         ]
         self.scheduler = self.schedulers[0]
         self.kubelets: list[Kubelet] = []

@@ -122,16 +122,16 @@ class HttpApi(Front):
                     self._freed.notify_all()
                 self._freed.wait_for(lambda: call.name not in self.faults.hold, _HOLD_SECONDS)
 
-    def _begin_watch(self, call: Call, form: Form, loop: asyncio.AbstractEventLoop) -> Response:
+    def begin_watch(self, call: Call, form: Form, loop: asyncio.AbstractEventLoop) -> Response:
         if call.kind.name == "ResourceSlice" and self.faults.expired_watches:
             self.faults.expired_watches -= 1
             error = build_status(ApiError(410, "Expired", "the resource version is too old"))
             line = json.dumps({"type": "ERROR", "object": error}) + "\n"
             return Response(line, media_type="application/json")
-        return super()._begin_watch(call, form, loop)
+        return super().begin_watch(call, form, loop)
 
-    def _carry_out(self, call: Call, accept: str, sent: Sent, warnings: Warnings) -> Response:
-        response = super()._carry_out(call, accept, sent, warnings)
+    def carry_out(self, call: Call, accept: str, sent: Sent, warnings: Warnings) -> Response:
+        response = super().carry_out(call, accept, sent, warnings)
         is_claim = call.kind.name == "ResourceClaim" and call.method == "GET" and call.name
         if is_claim and self.faults.unknown_fields and response.status_code == 200:
             claim = json.loads(bytes(response.body))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kube.slices import results_of
-from kube.values import Obj, device_key
+from kube.values import KUBE_SCHEDULER, Obj, device_key
 from kubesim.apiserver.conversion import device_requests, list_devices
 from kubesim.clock import VirtualClock
 from kubesim.pods import list_containers
@@ -117,7 +117,7 @@ def _default_pod_spec(spec: Obj) -> Obj:
         restartPolicy="Always",
         terminationGracePeriodSeconds=30,
         dnsPolicy="ClusterFirst",
-        schedulerName="default-scheduler",
+        schedulerName=KUBE_SCHEDULER,
         securityContext={},
     )
     for container in list_containers(spec):

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from kube.errors import ApiError
 from kube.values import Obj
+from kubesim.goforms import order_fields
 from kubesim.store import clone
+from reference_allocator.api import schema
 
 _MERGE_KEYS: Final = {
     "addresses": "type",
@@ -128,7 +130,10 @@ def make_change(
 
 def _apply_json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
     """Apply a JSON patch (RFC 6902)."""
-    changed = clone(obj)
+    root = schema.roots()[f"{obj['apiVersion']}/{obj['kind']}"]
+    changed: Obj = order_fields(
+        root, clone(obj)
+    )  # who copies a part meets its fields in this order
     for operation in operations:
         try:
             _apply_operation(changed, operation)

@@ -7,6 +7,7 @@ Source: pkg/runtime/converter.go of k8s.io/apimachinery (``fromUnstructured``).
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from kubesim.goforms import load_go_names, load_go_types
@@ -51,6 +52,11 @@ def _find(shape: str, value: Any, go_type: str) -> str:
         if item is not None and (why := _find(inner, item, go_types.get(name, ""))):
             return why
     return ""
+
+
+def without_place(why: str) -> str:
+    """Return what a decoder says of a value that reads itself, which knows no place of it."""
+    return re.sub(r"into Go struct field \S+ of type", "into Go value of type", why)
 
 
 def convert_numbers(value: Any) -> Any:

@@ -148,7 +148,7 @@ class ClaimController:
         for entry, claim in self._cluster.claims_of(pod):
             if claim is None:
                 return
-            if "resourceClaimTemplateName" in entry and not self.belongs_to_pod(claim, pod):
+            if not pods.may_use(pod, entry, claim):
                 return
             if "allocation" not in claim["status"]:
                 continue

@@ -74,6 +74,8 @@ _WATCH_SECONDS: Final = 300
 _MAX_UNFINISHED_LISTS: Final = 50
 _OPTIONS_FIRST_UNTIL: Final = 35
 """The last minor that reads the options of a list before it looks what a client accepts."""
+_UNREADABLE_UNTIL: Final = 34
+"""The last minor that answers 500 to options of a deletion of many that it cannot decode."""
 _WARNED_SINCE: Final = 38
 """The minor that warns of DeviceTaintRules about all devices."""
 _TOO_OLD: Final = "The provided continue parameter is too old to display a consistent list result."
@@ -82,6 +84,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 class Application:
     """Serves one backend. ``tokens``: bearer token -> whose it is; None may do everything.
+
+    To behave otherwise, override `before`, `begin_watch`, `carry_out` or `refused`.
 
     Attributes:
         body_seconds: until a body must be there; kube-apiserver's ``--request-timeout``.
@@ -160,10 +164,10 @@ class Application:
             warnings.add(text)
         if call.is_watch:
             self._authorize(call)
-            return self._begin_watch(call, answers.negotiate(accept, watchable=True), loop)
+            return self.begin_watch(call, answers.negotiate(accept, watchable=True), loop)
         content_type = request.headers.get("content-type", "")
         agent = request.headers.get("user-agent", "").partition("/")[0]
-        return self._carry_out(call, accept, Sent(content_type, data, agent), warnings)
+        return self.carry_out(call, accept, Sent(content_type, data, agent), warnings)
 
     def _discover(self, path: str, accept: str) -> Response | None:
         discovered = answer_discovery(path, self.backend.kubernetes, self.backend.kinds, accept)
@@ -181,7 +185,8 @@ class Application:
                 self.backend.handler.authorizer.check(user, wanted_of(method, path, query))
             raise
 
-    def _begin_watch(self, call: Call, form: Form, loop: asyncio.AbstractEventLoop) -> Response:
+    def begin_watch(self, call: Call, form: Form, loop: asyncio.AbstractEventLoop) -> Response:
+        """Return the stream of a watch; a subclass may answer otherwise. Raises ApiError."""
         # What cannot be understood is refused before the stream begins.
         options = call.list_options
         call.build_selection()
@@ -193,7 +198,11 @@ class Application:
         stream = stream_watch(self.backend, self._wakeups, call, min(seconds, _WATCH_SECONDS), form)
         return StreamingResponse(stream, media_type="application/json")
 
-    def _carry_out(self, call: Call, accept: str, sent: Sent, warnings: Warnings) -> Response:
+    def carry_out(self, call: Call, accept: str, sent: Sent, warnings: Warnings) -> Response:
+        """Return the answer to a request that is no watch; a subclass may change it.
+
+        Raises ApiError: it is refused.
+        """
         if call.method == "PATCH":  # before all else (``PatchResource``)
             bodies.negotiate_body("PATCH", sent.content_type)
         watchable = call.method == "GET" and not call.name
@@ -273,6 +282,11 @@ class Application:
             request = self._build_request(call, "patch", body, options, manager)
 
             def check(merged: Obj) -> Obj:
+                if "metadata" in patch and patch["metadata"] is None:  # nothing of it stays
+                    entries = merged["metadata"].get("managedFields")
+                    meta = bodies.name_as_called(call)
+                    meta |= {"managedFields": entries} if entries else {}
+                    merged = {**merged, "metadata": meta}
                 merged = bodies.convert_merged(call, merged)
                 bodies.check_names(call, merged)
                 return merged
@@ -307,7 +321,13 @@ class Application:
         if not call.name:
             self._authorize(call)
             call.build_selection()
-        options = read_delete_options(call.query, sent.decode("DELETE") if sent.data else {})
+        body = sent.decode("DELETE") if sent.data else {}
+        try:
+            options = read_delete_options(call.query, body)
+        except ApiError as error:
+            if call.name or error.code != 400 or call.minor > _UNREADABLE_UNTIL:
+                raise
+            raise ApiError(500, "", error.message) from None
         if call.name:
             return handler.delete(call.ref, options, call.namespace, call.user)
         self._authorize(call)

@@ -23,7 +23,7 @@ from kubesim.apiserver.decoding import (
     decode_object,
     list_strict_errors,
 )
-from kubesim.apiserver.unstructured import convert_numbers, find_unconvertible
+from kubesim.apiserver.unstructured import convert_numbers, find_unconvertible, without_place
 from kubesim.front import protobuf
 from kubesim.front.call import Call
 from kubesim.front.options import WriteOptions
@@ -202,7 +202,7 @@ def decode_sent_object(
     if sent_kind != kind.name or sent_version not in kind.api_versions:
         why = (
             f'no kind "{sent_kind}" is registered for version "{sent_version}" in scheme '
-            '"pkg/runtime/scheme.go:111"'
+            f'"{call.scheme}"'
         )
         is_known = is_registered(sent_version, sent_kind, call.kubernetes)
         if is_known:
@@ -253,6 +253,12 @@ def drop_repeated_owners(obj: Obj, warn: Warn, when: str = "") -> None:
 
 
 _AFTER_ADMISSION: Final = " after mutating admission happens"
+
+
+def name_as_called(call: Call) -> Obj:
+    """Return metadata that say which object a call is about, and nothing else."""
+    meta = {"name": call.name}
+    return {**meta, "namespace": call.namespace} if call.kind.namespaced else meta
 
 
 def check_names(call: Call, obj: Obj) -> None:
@@ -341,20 +347,21 @@ def decode_patched_object(
     if sent_kind != call.kind.name or sent_version != call.api_version:
         why = (
             f'no kind "{sent_kind}" is registered for version "{sent_version}" in scheme '
-            '"pkg/runtime/scheme.go:111"'
+            f'"{call.scheme}"'
         )
         raise new_invalid("", "", "", [invalid("patch", text, why)])
     root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
     in_maps = strategic is None
     if strategic is not None:
+        text = _show_go(strategic, quotes=False)
         if why := find_unconvertible(root, patched):
-            shown = _show_go(strategic, quotes=False)
-            raise new_invalid("", "", "", [invalid("patch", shown, why)])
+            raise new_invalid("", "", "", [invalid("patch", text, why)])
         patched = convert_numbers(patched)
     try:
         obj = apply_field_validation(call, patched, options, warn, in_maps=in_maps)
     except DecodingError as error:
-        raise new_invalid("", "", "", [invalid("patch", text, error.why)]) from None
+        why = error.why if strategic is None else without_place(error.why)
+        raise new_invalid("", "", "", [invalid("patch", text, why)]) from None
     check_names(call, obj)
     drop_repeated_owners(obj, warn, _AFTER_ADMISSION)
     return obj
@@ -397,7 +404,7 @@ def convert_merged(call: Call, merged: Obj) -> Obj:
         merged = convert_numbers(merged)
         decode_object(call.kind, merged)
     except DecodingError as error:
-        why = why or error.why
+        why = why or without_place(error.why)
     if why:
         meta = merged["metadata"]
         place = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"

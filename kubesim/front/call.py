@@ -30,6 +30,9 @@ WITHOUT_STATUS: Final = frozenset(
 """Kinds that have no subresource ``status``."""
 
 
+_LINES_UNTIL: Final = 34
+
+
 @dataclass(frozen=True)
 class Call:
     """A request for one kind.
@@ -57,6 +60,11 @@ class Call:
     def minor(self) -> int:
         """Return 37 for a server of 1.37."""
         return int(self.kubernetes.partition(".")[2])
+
+    @property
+    def scheme(self) -> str:
+        """The place in Kubernetes' source that errors of unknown kinds name."""
+        return f"pkg/runtime/scheme.go:{110 if self.minor <= _LINES_UNTIL else 111}"
 
     @property
     def lacking(self) -> Fields:

@@ -132,14 +132,11 @@ class DRAManager:
     def check_owner(self, pod: Obj, entry_name: str, claim: Obj) -> None:
         """Check that a pod has a generated claim of its own, not another pod's.
 
-        Raises NotPreparedError. Source: IsForPod of
-        k8s.io/dynamic-resource-allocation/resourceclaim.
+        Raises NotPreparedError.
         """
-        is_generated = any(
-            entry["name"] == entry_name and "resourceClaimTemplateName" in entry
-            for entry in pod["spec"].get("resourceClaims") or []
-        )
-        if is_generated and not pods.is_controlled_by(claim, pod):
+        entries = pod["spec"].get("resourceClaims") or []
+        named = (entry for entry in entries if entry["name"] == entry_name)
+        if not all(pods.may_use(pod, entry, claim) for entry in named):
             namespace = namespace_of(pod)
             raise NotPreparedError(
                 f"ResourceClaim {namespace}/{name_of(claim)} was not created for "

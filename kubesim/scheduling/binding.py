@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kube.errors import ApiError
-from kube.values import Obj
+from kube.values import KUBE_SCHEDULER, Obj
 from kubesim import pods
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster, set_condition
@@ -21,7 +21,6 @@ from kubesim.store import clone, name_of, namespace_of, retain_items, uid_of
 from reference_allocator.api.limits import RESERVED_FOR_MAX
 
 COMPONENT: Final = "kube-scheduler"
-SCHEDULER: Final = "default-scheduler"
 
 _FIRST_BACKOFF: Final = 1.0
 _LONGEST_BACKOFF: Final = 10.0
@@ -139,12 +138,14 @@ class Binder:
         self._backoffs.pop(uid_of(pod), None)
         pod = self._store.modify(pod, bound)
         message = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
-        self._cluster.record_event(pod, "Normal", "Scheduled", message, SCHEDULER)
+        self._cluster.record_event(pod, "Normal", "Scheduled", message, KUBE_SCHEDULER)
 
     def report_waiting(self, pod: Obj, node: str) -> None:
         """Say that a pod whose claims are reserved is not bound yet."""
         message = f"waiting for binding conditions for device on node {node}"
-        self._cluster.record_event(pod, "Normal", "BindingConditionsPending", message, SCHEDULER)
+        self._cluster.record_event(
+            pod, "Normal", "BindingConditionsPending", message, KUBE_SCHEDULER
+        )
 
     def unreserve(self, pod: Obj) -> None:
         """Take back the reservations of a pod that could not be bound, and what was made for it."""
@@ -212,7 +213,7 @@ class Binder:
             set_condition(new["status"], condition, self._cluster.clock.format_timestamp())
 
         pod = self._store.modify(pod, failed)
-        self._cluster.record_event(pod, "Warning", "FailedScheduling", message, SCHEDULER)
+        self._cluster.record_event(pod, "Warning", "FailedScheduling", message, KUBE_SCHEDULER)
 
     def reserve_claim(self, pod: Obj, claim: Obj, allocation: Obj | None) -> Obj:
         """Reserve one claim for a pod, with its allocation if it has none yet.

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kube.values import Obj
+from kube.values import KUBE_SCHEDULER, Obj
 from kubesim import pods
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster, set_condition
-from kubesim.scheduling.binding import SCHEDULER, Plan
+from kubesim.scheduling.binding import Plan
 from kubesim.scheduling.filtering import Filter, Round
 from kubesim.scheduling.nodefit import Misfit
 from kubesim.store import name_of, uid_of
@@ -91,7 +91,7 @@ class Preemption:
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
-            "message": f"{SCHEDULER}: preempting to accommodate a higher priority pod",
+            "message": f"{KUBE_SCHEDULER}: preempting to accommodate a higher priority pod",
         }
 
         def mark(new: Obj) -> None:
@@ -100,7 +100,7 @@ class Preemption:
         for victim in victims:
             marked = self._store.modify(victim, mark)
             message = f"Preempted by pod {uid_of(pod)} on node {name_of(node)}"
-            self._cluster.record_event(marked, "Normal", "Preempted", message, SCHEDULER)
+            self._cluster.record_event(marked, "Normal", "Preempted", message, KUBE_SCHEDULER)
             self._api.delete_stored(marked)
         self._store.modify(pod, lambda new: new["status"].update(nominatedNodeName=name_of(node)))
 

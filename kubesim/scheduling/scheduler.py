@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from kube.errors import ApiError
 from kube.observations import Decision
-from kube.values import Obj
+from kube.values import KUBE_SCHEDULER, Obj
 from kubesim import pods
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster
 from kubesim.scheduling import nodefit
-from kubesim.scheduling.binding import COMPONENT, SCHEDULER, Binder, Plan, PreBindError
+from kubesim.scheduling.binding import COMPONENT, Binder, Plan, PreBindError
 from kubesim.scheduling.bindingconditions import BindingConditions, WaitingPods
 from kubesim.scheduling.filtering import Filter, SchedulingError
 from kubesim.scheduling.preemption import Preemption
@@ -49,7 +49,7 @@ class Scheduler:
     watches = frozenset({"Pod", *_EVENTS})
 
     def __init__(
-        self, cluster: Cluster, api: ApiServer, kubernetes_version: str, name: str = SCHEDULER
+        self, cluster: Cluster, api: ApiServer, kubernetes_version: str, name: str = KUBE_SCHEDULER
     ) -> None:
         self.name = name
         self.decisions: list[Decision] = []
@@ -133,8 +133,7 @@ class Scheduler:
         for entry, claim in self._cluster.claims_of(pod):
             if claim is None or pods.is_deleted(claim):
                 return None
-            generated = "resourceClaimTemplateName" in entry
-            if generated and not pods.is_controlled_by(claim, pod):
+            if not pods.may_use(pod, entry, claim):
                 return None
             claims.append(claim)
         return claims

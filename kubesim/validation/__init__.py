@@ -121,7 +121,9 @@ def check_update(
 
     Raises ApiError: 422 Invalid.
     """
-    errors = [] if status else list(names.check_metadata(kind, new, is_new=False))
+    errors = (
+        [] if status else [*names.check_metadata(kind, new, is_new=False, minor=expressions.minor)]
+    )
     if status and kind.name in _STATUS_CHECKS:
         errors += _STATUS_CHECKS[kind.name](new, old)
     elif not status and kind.name in _UPDATE_CHECKS:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kube.values import Obj
+from kubesim.goforms import show_internal
 from kubesim.validation import names
 from kubesim.validation.constraints import Expressions
 from kubesim.validation.device_requests import TAINT_EFFECTS
@@ -41,6 +42,7 @@ from reference_allocator.api.limits import (
     attribute_values,
 )
 
+ONE_VALUE: Final = "exactly one value must be specified"
 VERSION_TEXT: Final = "must be a string compatible with semver.org spec 2.0.0"
 _NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes")
 _VALUES: Final = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
@@ -73,7 +75,7 @@ def check_device(
         yield invalid(path, values, detail)
     keys_have_paths = server is not None and server.minor <= _KEYS_WITH_PATHS_UNTIL
     for name, attribute in attributes.items():
-        shown = f"{path}.attributes[{_shorten(name)}]"
+        shown = f"{path}.attributes[{shorten_key(name)}]"
         place = shown if keys_have_paths else f"{path}.attributes"
         yield from names.check_qualified_name(name, place)
         yield from _check_attribute(attribute, f"{path}.attributes[{name}]", shown)
@@ -101,7 +103,7 @@ def _check_capacity(
     bounded = server is None or server.with_declared_rules
     keys_have_paths = server is not None and server.minor <= _KEYS_WITH_PATHS_UNTIL
     for name, value in capacity.items():
-        shown = f"{path}.capacity[{_shorten(name)}]"
+        shown = f"{path}.capacity[{shorten_key(name)}]"
         yield from names.check_qualified_name(
             name, shown if keys_have_paths else f"{path}.capacity"
         )
@@ -114,8 +116,8 @@ def _check_capacity(
             yield from check_policy(policy, amount, inner, **options)
 
 
-def _shorten(key: str) -> str:
-    """Return a key of a map as paths have it (``truncateIfTooLong``)."""
+def shorten_key(key: str) -> str:
+    """Return an attribute's or a capacity's name as paths have it (``truncateIfTooLong``)."""
     if len(key) <= _KEY_MAX:
         return key
     kept = _KEY_MAX - len("...")
@@ -186,6 +188,9 @@ def _check_attribute(attribute: Obj, path: str, shown: str) -> Iterator[FieldErr
                 yield invalid(inner, text, VERSION_TEXT)
             if isinstance(text, str) and len(text) > ATTRIBUTE_VALUE_MAX:
                 yield too_long(inner, ATTRIBUTE_VALUE_MAX)
+    if shown != path and len(values) != 1:  # which the declared rule is not known to cover
+        value = show_internal("resource/v1.DeviceAttribute", attribute) if values else ""
+        yield invalid(shown, value, ONE_VALUE)
     yield from check_one_of(values, _VALUES, path)
 
 

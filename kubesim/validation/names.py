@@ -36,6 +36,9 @@ check_subdomain = _by(dns_subdomain_problems)
 STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
+_CLASS_PREFIX_UNTIL: Final = 34
+
+
 def _check_generate_name(kind: Kind, prefix: str, *, is_new: bool) -> Iterator[FieldError]:
     """Check what a name begins with, although it is there already (``ValidateObjectMeta``)."""
     path = "metadata.generateName"
@@ -53,12 +56,19 @@ def _find_name_check(kind: Kind) -> Check:
     return check_label if kind.name in {"Namespace", "StatefulSet"} else check_subdomain
 
 
-def check_metadata(kind: Kind, obj: Obj, *, is_new: bool = True) -> Iterator[FieldError]:
-    """Check name, labels and owner references of an object that has its name already."""
+def check_metadata(
+    kind: Kind, obj: Obj, *, is_new: bool = True, minor: int = 37
+) -> Iterator[FieldError]:
+    """Check name, labels and owner references of an object that has its name already.
+
+    ``minor``: of the API server; until 1.34 what a changed class's name begins with is looked at.
+    """
     meta = obj["metadata"]
     name = meta.get("name") or ""
     if meta.get("generateName"):
         yield from _check_generate_name(kind, meta["generateName"], is_new=is_new)
+        if kind.name == "DeviceClass" and not is_new and minor <= _CLASS_PREFIX_UNTIL:
+            yield from check_subdomain(meta["generateName"], "metadata.generateName")
     if not name:
         yield required("metadata.name", "name or generateName is required")
     else:

@@ -18,6 +18,7 @@ from kubesim.goforms import show_internal
 from kubesim.resources import list_lacking_fields
 from kubesim.validation import names
 from kubesim.validation.constraints import Expressions
+from kubesim.validation.device import ONE_VALUE, shorten_key
 from kubesim.validation.errors import FieldError, duplicate, invalid, required
 
 _OWNER: Final = re.compile(r"metadata\.ownerReferences\[(\d+)\]\.(\w+)")
@@ -80,11 +81,13 @@ def _reword(error: FieldError, obj: Obj, server: Expressions) -> Iterator[FieldE
     elif (match := _ATTRIBUTE.fullmatch(path)) and "must specify" in body:
         attribute = obj["spec"]["devices"][int(match[1])]["attributes"][match[2]]
         has_many = "exactly one of" in body
-        detail = "exactly one value must be specified"
+        path = f"spec.devices[{match[1]}].attributes[{shorten_key(match[2])}]"
         if has_many:
-            yield invalid(path, show_internal(_ATTRIBUTE_TYPE, attribute, lacking), detail)
+            yield invalid(path, show_internal(_ATTRIBUTE_TYPE, attribute, lacking), ONE_VALUE)
         else:
-            yield invalid(path, "", detail) if server.minor > 34 else required(path, detail)
+            yield invalid(path, "", ONE_VALUE) if server.minor > 34 else required(path, ONE_VALUE)
+    elif _ATTRIBUTE.fullmatch(path) and body.endswith(ONE_VALUE):
+        return  # it is told above
     elif _REQUEST.fullmatch(path) and error.reason == _DUPLICATE and "{" in body:
         yield duplicate(path, json.loads(body.partition(": ")[2]).get("name", ""))
     elif (match := _REPORT.fullmatch(path)) and error.reason == _DUPLICATE:

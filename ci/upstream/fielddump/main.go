@@ -254,6 +254,8 @@ func note(typ reflect.Type, field reflect.StructField, name string) error {
 			key, _, _ := strings.Cut(inner.Tag.Get("json"), ",")
 			if values := items[element.Elem().Name()].fields[inner.Name]["default"]; len(values) > 0 {
 				defaults[key] = values[0]
+			} else if inner.Type.Kind() == reflect.String && form(inner) == "always" {
+				defaults[key] = "" // as in the schema that is published
 			}
 		}
 	}
