@@ -7,11 +7,9 @@ A difference is made small and printed, and the exit code is 1. What is known to
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import re
-import secrets
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,7 @@ from kube.cdi.edits import UnresolvableError
 from kube.cdi.reading import Folders, read_folders, resolve
 from kube.cdi.spec import min_version
 from tests.kube.cdi.draw_folders import question
+from tests.random_comparison import DIFFERENT, make_parser, run_comparison
 
 Json = dict[str, Any]
 
@@ -33,7 +32,6 @@ TAG: Final = "known: libyaml ends a tag at a comma or bracket, Go's reader does 
 _TAG_AT_INDICATOR: Final = re.compile(r"!\S*[],[{}]")
 _OF_THE_HOST: Final = ("failed to stat CDI host device", "host type mismatch")
 _CHUNK: Final = 500
-_PROGRESS: Final = 10_000
 _SECONDS: Final = 60
 _TRIES: Final = 2000
 _TOGETHER: Final = 64
@@ -43,37 +41,24 @@ _SCRATCH: Final = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.g
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 when every difference is a known one, 1 otherwise."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--oracle", type=Path, required=True, help="program of ci/upstream/cdi")
-    parser.add_argument("-n", type=int, default=5000, help="how many questions")
-    parser.add_argument("--seed", default="", help="default: a fresh one")
-    parser.add_argument("--first", type=int, default=0, help="number of the first question")
-    parser.add_argument("--keep-going", action="store_true", help="do not stop at a difference")
+    parser = make_parser(__doc__, "ci/upstream/cdi", "folders", 5000)
     options = parser.parse_args(arguments)
-    seed = options.seed or secrets.token_hex(4)
-    last = options.first + options.n
-    sys.stdout.write(f"seed {seed}, folders {options.first} to {last - 1}\n")
-    counts: Counter[str] = Counter()
-    for start in range(options.first, last, _CHUNK):
-        if start and start % _PROGRESS == 0:
-            sys.stdout.write(f"{start}: {counts['different']} different\n")
-            sys.stdout.flush()
-        numbers = range(start, min(start + _CHUNK, last))
+
+    def compare_folders(seed: str, numbers: range, counts: Counter[str]) -> bool:
         questions = [question(seed, number) for number in numbers]
+        differences = []
         for asked, answer in zip(questions, ask(options.oracle, questions), strict=True):
             kind = compare(asked, answer)
             counts[kind] += 1
             outcome = "some" if answer.get("devices") else "no"
             counts[f"  of all: {outcome} device"] += 1
             counts[f"  of all: injection {_outcome(answer)}"] += 1
-            if kind == "different":
+            if kind == DIFFERENT:
+                differences.append(asked)
                 _show(options.oracle, asked)
-        if counts["different"] and not options.keep_going:
-            break
-        sys.stdout.flush()
-    for kind, count in sorted(counts.items()):
-        sys.stdout.write(f"{count:8} {kind}\n")
-    return 1 if counts["different"] else 0
+        return bool(differences)
+
+    return run_comparison(options, "folders", _CHUNK, compare_folders)
 
 
 def ask(oracle: Path, questions: Sequence[Json]) -> list[Json]:
@@ -90,7 +75,7 @@ def compare(asked: Json, answer: Json) -> str:
     """Return "same", "different", or a kind of difference that is known."""
     mine = ours(asked)
     if "panic" in answer:
-        return PANIC if mine["errors"] else "different"
+        return PANIC if mine["errors"] else DIFFERENT
     refused = answer.get("refused", "")
     by_host = any(text in refused for text in _OF_THE_HOST)
     theirs = {
@@ -103,7 +88,7 @@ def compare(asked: Json, answer: Json) -> str:
         mine["injected"] = theirs["injected"] = None
     if mine != theirs:
         texts = (text for files in asked["folders"] for text in files.values())
-        return TAG if any(map(_TAG_AT_INDICATOR.search, texts)) else "different"
+        return TAG if any(map(_TAG_AT_INDICATOR.search, texts)) else DIFFERENT
     return HOST if by_host else "same"
 
 
@@ -204,7 +189,7 @@ def shrink(oracle: Path, asked: Json) -> Json:
         while not progress and (some := list(itertools.islice(candidates, _TOGETHER))):
             tries += len(some)
             pairs = zip(some, ask(oracle, some), strict=True)
-            found = next((one for one, it in pairs if compare(one, it) == "different"), None)
+            found = next((one for one, it in pairs if compare(one, it) == DIFFERENT), None)
             if found is not None:
                 smallest, progress = found, True
     return smallest

@@ -8,10 +8,8 @@ with its question, and the exit code is 1.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-import secrets
 import subprocess
 import sys
 from collections import Counter
@@ -20,13 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from reference_allocator.gates import LATEST, MINORS
+from tests.random_comparison import DIFFERENT, make_parser, run_comparison
 from tests.reference_allocator.cel.answers import Json, comparable, explanation, known, ours
 from tests.reference_allocator.cel.fuzz.corners import CORNERS
 from tests.reference_allocator.cel.fuzz.questions import question
 
 _OUTCOMES: Final = ("match", "attribute", "error", "compileError")
 _CHUNK: Final = 500
-_PROGRESS: Final = 10_000
 _MEMORY: Final = 2 * 2**30
 """Bytes of address space for Go: some expressions would take all that the machine has."""
 _SECONDS: Final = 20
@@ -46,24 +44,13 @@ _ATTEMPTS: Final = 40
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 when every difference is explained, 1 otherwise."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--oracle", type=Path, required=True, help="program of ci/upstream")
-    parser.add_argument("-n", type=int, default=5000, help="how many expressions")
-    parser.add_argument("--seed", default="", help="default: a fresh one")
-    parser.add_argument("--first", type=int, default=0, help="number of the first question")
+    parser = make_parser(__doc__, "ci/upstream", "expressions", 5000)
     parser.add_argument("--kubernetes", choices=MINORS, default=LATEST, help="the oracle's minor")
     parser.add_argument("--corner", choices=CORNERS, default="", help="ask about nothing else")
-    parser.add_argument("--keep-going", action="store_true", help="do not stop at a difference")
     options = parser.parse_args(arguments)
-    seed = options.seed or secrets.token_hex(4)
-    last = options.first + options.n
-    sys.stdout.write(f"seed {seed}, expressions {options.first} to {last - 1}\n")
-    counts: Counter[str] = Counter()
-    for start in range(options.first, last, _CHUNK):
-        asked_questions = [
-            question(seed, number, options.corner)
-            for number in range(start, min(start + _CHUNK, last))
-        ]
+
+    def compare_expressions(seed: str, numbers: range, counts: Counter[str]) -> bool:
+        asked_questions = [question(seed, number, options.corner) for number in numbers]
         if MINORS.index(options.kubernetes) < MINORS.index(LATEST):
             asked_questions = [
                 older(item, options.kubernetes)
@@ -71,22 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if not item.get("derived")
             ]
         if MINORS.index(options.kubernetes) > MINORS.index(LATEST):
-            for (
-                item
-            ) in asked_questions:  # Since 1.38 nothing is found below an empty driver's name.
+            for item in asked_questions:
+                # Since 1.38 nothing is found below an empty driver's name.
                 item["device"]["driver"] = item["device"]["driver"] or "dra.example.com"
+        before = counts[DIFFERENT]
         _compare(asked_questions, options.oracle, options.kubernetes, counts)
-        if counts["different"] and not options.keep_going:
-            break
-        count_done = min(start + _CHUNK, last) - options.first
-        if count_done % _PROGRESS == 0:
-            sys.stdout.write(
-                f"{count_done} asked, {count_done - counts['same']} of them not the same text\n"
-            )
-        sys.stdout.flush()
-    for kind, count in sorted(counts.items()):
-        sys.stdout.write(f"{count:8} {kind}\n")
-    return 1 if counts["different"] else 0
+        return counts[DIFFERENT] > before
+
+    return run_comparison(options, "expressions", _CHUNK, compare_expressions)
 
 
 def ask(oracle: Path, questions: Sequence[Json]) -> list[Json]:
@@ -119,7 +98,7 @@ def _compare(
             kind = _known("exhausted")
         elif theirs != mine:
             kind = _explained(item, theirs, mine, oracle)
-        if kind == "different":
+        if kind == DIFFERENT:
             sys.stdout.write(f"{json.dumps(item)}\n  Go   {theirs}\n  ours {mine}\n")
         counts[kind] += 1
         outcomes = [name for name in _OUTCOMES if name in theirs]
@@ -134,14 +113,14 @@ def _explained(item: Json, theirs: Json, mine: Json, oracle: Path) -> str:
     if kind:
         return _known(kind)
     if "compileError" in theirs or "compileError" in mine:
-        return "different"
+        return DIFFERENT
     if _ZONE.match(mine.get("error", "")) and ".get" in item["expression"]:
         return _known("zone")
     # Only a visit of a map with several entries has an order, and Go's is random.
     repeated_answers = [comparable(answer) for answer in ask(oracle, [item] * _ATTEMPTS)]
     if any(answer != theirs for answer in repeated_answers):
-        return _known("map order") if mine in repeated_answers else "different"
-    return "different"
+        return _known("map order") if mine in repeated_answers else DIFFERENT
+    return DIFFERENT
 
 
 def older(item: Json, kubernetes: str) -> Json:
