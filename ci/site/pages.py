@@ -13,6 +13,7 @@ from ci import matrix_page
 from ci.allocators import page as allocators
 from ci.drivers import page as drivers
 from ci.schedulers import page as schedulers
+from ci.selectors import page as selectors
 from ci.testing import record
 from ci.testing.parts import parts
 from conformance.cli.commands.list import render_catalogue
@@ -63,6 +64,7 @@ MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     "scale.md": scale.page,
     "schedulers.md": schedulers.text,
     "implementations.md": allocators.text,
+    "selectors.md": selectors.text,
     "parts.md": lambda: _PARTS + record.table(parts(), record.read_kept()),
 }
 """Page below docs/ -> what makes it; the pages of drivers are made together."""
