@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
@@ -19,6 +19,7 @@ import yaml
 
 from kube.base import strictjson
 from kube.base.errors import UsageError
+from kube.base.jsonstream import JsonStream, JsonTextError
 from kube.base.strictyaml import MAX_DEPTH, MAX_NODES, MAX_NUMBER
 from kube.values import Obj
 
@@ -59,8 +60,18 @@ _LONGEST_CACHED: Final = 64
 _GIVE: Final = "give what `kubectl get ... -o yaml` prints, and nothing else"
 
 
+_NO_OBJECT: Final = "$: must be an object"
+_KINDLESS: Final = (
+    "is a list without kind, as one is that is cut off; take it from its source again"
+)
+
+
+class _KindlessError(Exception):
+    """A list of objects does not say which."""
+
+
 class Manifest(NamedTuple):
-    """An object as it was written, and the line where it begins: in a JSON list, that of the list.
+    """An object as it was written, and the line where it begins.
 
     Objects may share parts, so none is changed in place.
     """
@@ -147,32 +158,59 @@ class _Unpacked:
 
 def _read_json(source: _Unpacked, name: str) -> Iterator[Manifest]:
     """Yield the objects of JSON documents that follow one another."""
-    data = bytearray()
+    stream = JsonStream(source.read)
     with strictjson.explain_errors(name):
-        while chunk := source.read():
-            data += chunk
-            if len(data) > strictjson.MAX_TEXT:
-                raise strictjson.BoundsError(
-                    f"its text takes more than {strictjson.MAX_TEXT >> 20} MiB of memory"
-                )
-        strictjson.check_bounds(data)
-        text = data.decode("utf-8-sig")
-        del data
-        decoder = strictjson.make_sharing_decoder()
-        end, line, counted = 0, 1, 0
-        while True:
-            begin = _skip_between(text, end)
-            if begin == len(text):
-                return
-            line += text.count("\n", counted, begin)
-            counted = begin
-            document, end = decoder.raw_decode(text, begin)
-            # `jq --slurp` makes an array of what it is given.
-            for given in document if isinstance(document, list) and document else [document]:
-                if not isinstance(given, dict):
-                    raise UsageError(f"{name}:{line}: $: must be an object")
-                for obj in _list_objects(given):
-                    yield Manifest(obj, line)
+        try:
+            while True:
+                stream.skip(_skip_between)
+                line = stream.line
+                match stream.peek():
+                    case "":
+                        return
+                    case "{":
+                        yield from _join_fields(line, _read_fields(stream))
+                    case "[":  # `jq --slurp` makes an array of what it is given
+                        is_empty = True
+                        for _ in stream.read_elements():
+                            is_empty = False
+                            yield from _read_element(stream, name)
+                        if is_empty:
+                            raise UsageError(f"{name}:{line}: {_NO_OBJECT}")
+                    case _:
+                        stream.read_value()
+                        raise UsageError(f"{name}:{line}: {_NO_OBJECT}")
+        except _KindlessError:
+            raise UsageError(f"{name}:{line}: {_KINDLESS}") from None
+        except JsonTextError as error:
+            raise UsageError(f"{name}:{error.line}: is not JSON: {error}") from None
+
+
+def _read_element(stream: JsonStream, name: str) -> Iterator[Manifest]:
+    """Yield the objects of the element of a list that comes next."""
+    stream.peek()
+    line, element = stream.line, stream.read_value()
+    if not isinstance(element, dict):
+        raise UsageError(f"{name}:{line}: {_NO_OBJECT}")
+    yield from (Manifest(obj, line) for obj in _list_objects(element))
+
+
+def _read_fields(stream: JsonStream) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of the object that comes next, `items` as they are read."""
+    for key in stream.read_members():
+        if stream.peek() != "[":
+            yield key, stream.read_value()
+        elif key == "items":
+            yield key, _read_items(stream)
+        else:
+            yield key, [stream.read_value() for _ in stream.read_elements()]
+
+
+def _read_items(stream: JsonStream) -> Iterator[Manifest]:
+    for _ in stream.read_elements():
+        stream.peek()
+        line, item = stream.line, stream.read_value()
+        if isinstance(item, dict):
+            yield Manifest(item, line)
 
 
 def _skip_between(text: str, position: int) -> int:
@@ -182,6 +220,33 @@ def _skip_between(text: str, position: int) -> int:
         if log is None:
             return after
         position = log.end()
+
+
+def _join_fields(line: int, fields: Iterable[tuple[str, Any]]) -> Iterator[Manifest]:
+    """Yield the items of a list as they are read, or another document as a whole.
+
+    ``fields``: key and value; of `items` an iterator. Raises _KindlessError: a list has no kind.
+    """
+    document: Obj = {}
+    kindless: list[Manifest] | None = None
+    for key, value in fields:
+        document[key] = value
+        if isinstance(value, Iterator):
+            document[key], kindless = None, []
+            for manifest in value:
+                if manifest.obj.get("kind"):
+                    for obj in _list_objects(manifest.obj):
+                        yield Manifest(obj, manifest.line)
+                else:
+                    kindless.append(manifest)
+    if kindless is None:
+        yield Manifest(document, line)
+        return
+    kind = document.get("kind")
+    if not (isinstance(kind, str) and kind.endswith("List")):
+        raise _KindlessError
+    for manifest in kindless:
+        yield Manifest(_complete(manifest.obj, kind, document.get("apiVersion")), manifest.line)
 
 
 def _list_objects(document: Obj) -> Iterator[Obj]:
@@ -212,7 +277,8 @@ class _Events:
         self._source = source
         self._size = 0
         self._loader = loader(self)
-        self._resolve = lru_cache(maxsize=65_536)(self._read_plain)
+        self._resolve = lru_cache(maxsize=8192)(self._read_plain)
+        self._share = strictjson.make_sharing_hook()
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._values = 0
 
@@ -250,37 +316,21 @@ class _Events:
             if self._build(0) is not None:
                 raise self._error(start, f"is not a Kubernetes object; {_GIVE}")
             return
+        try:
+            yield from _join_fields(start.line + 1, self._read_fields())
+        except _KindlessError:
+            raise self._error(start, _KINDLESS) from None
+
+    def _read_fields(self) -> Iterator[tuple[str, Any]]:
         self._next()
-        document: Obj = {}
-        kindless: list[Manifest] = []
-        has_items = False
+        known: set[str] = set()
         while not self._is(yaml.MappingEndEvent):
             self._values = 0
-            mark = self._loader.peek_event().start_mark
-            key = self._read_key(document, mark)
-            if key == "items" and self._is(yaml.SequenceStartEvent):
-                has_items = True
-                document[key] = None
-                for manifest in self._read_items():
-                    if manifest.obj.get("kind"):
-                        for obj in _list_objects(manifest.obj):
-                            yield Manifest(obj, manifest.line)
-                    else:
-                        kindless.append(manifest)
-            else:
-                document[key] = self._build(1)
+            key = self._read_key(known, self._loader.peek_event().start_mark)
+            known.add(key)
+            is_list = key == "items" and self._is(yaml.SequenceStartEvent)
+            yield key, self._read_items() if is_list else self._build(1)
         self._next()
-        if not has_items:
-            yield Manifest(document, start.line + 1)
-            return
-        kind = document.get("kind")
-        if not (isinstance(kind, str) and kind.endswith("List")):
-            raise self._error(
-                start,
-                "is a list without kind, as one is that is cut off; take it from its source again",
-            )
-        for manifest in kindless:
-            yield Manifest(_complete(manifest.obj, kind, document.get("apiVersion")), manifest.line)
 
     def _read_items(self) -> Iterator[Manifest]:
         self._next()
@@ -322,11 +372,12 @@ class _Events:
                 key = self._read_key(value, self._loader.peek_event().start_mark)
                 value[key] = self._build(depth + 1)
             self._next()
+            value = self._share(list(value.items()))
         if event.anchor is not None:
             self._anchors[event.anchor] = value, self._values - began
         return value
 
-    def _read_key(self, mapping: Obj, mark: Any) -> str:
+    def _read_key(self, mapping: Container[str], mark: Any) -> str:
         event = self._next()
         self._values += 1
         if not isinstance(event, yaml.ScalarEvent):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice, reading
+from reference_allocator.api.records import ReadObject, sharing_parts
 from reference_allocator.features import Features
 
 API_VERSION: Final = "dra-conformance/v1"
@@ -36,6 +37,9 @@ _UNIQUE_WITHIN: Final = (
 """Groups of lists whose objects are of one kind; a group has each object once."""
 
 _OPTIONAL: Final = ("pods", "templates")
+
+_KEPT: Final = (ResourceSlice, DeviceClass, ResourceClaim)
+"""What is read from these takes long, and stays with them."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,11 @@ class Snapshot:
                 raise reading.InputError(f"is missing; expected {expected!r}", key)
             if source[key] != expected:
                 raise reading.InputError(f"expected {expected!r}, got {source[key]!r}", key)
-        objects = {
-            key: reading.read_items(source, key, _checking_reader(parse))
-            for key, parse in _FIELDS.items()
-        }
+        with sharing_parts():
+            objects = {
+                key: reading.read_items(source, key, _checking_reader(parse))
+                for key, parse in _FIELDS.items()
+            }
         for keys in _UNIQUE_WITHIN:
             _refuse_twice(objects, keys)
         features = reading.read_child(source, "features", Features.from_dict)
@@ -118,8 +123,11 @@ def _checking_reader(parse: Any) -> Any:
     """Return a reader that checks the form of an object and keeps the object."""
 
     def read(value: object) -> Object:
-        parse(value)
-        return reading.expect_object(value)
+        record = parse(value)
+        obj = reading.expect_object(value)
+        if isinstance(obj, ReadObject) or not isinstance(record, _KEPT):
+            return obj
+        return ReadObject(obj, record)
 
     return read
 

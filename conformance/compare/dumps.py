@@ -61,6 +61,7 @@ def read_dump(
     """
     folder = path != STANDARD_INPUT and path.is_dir()
     gathering: Gathering | None = None
+    evidence: Obj | None = None
     for name, opened in _open_files(path, folder, report_unread):
         try:
             with opened() as stream:
@@ -68,7 +69,9 @@ def read_dump(
                     if _is_evidence(manifest.obj):
                         if folder:
                             raise UsageError(f"{name}: is evidence of its own; give it alone")
-                        return _set_version(manifest.obj, kubernetes)
+                        if evidence is None:  # and on to the end: it may be cut off
+                            evidence = manifest.obj
+                        continue
                     gathering = gathering or _start_gathering(report_unread)
                     gathering.take(manifest, name)
         except OSError as error:
@@ -78,6 +81,8 @@ def read_dump(
             if not folder and (gathering is None or gathering.is_empty):
                 raise
             report_unread(str(error))
+    if evidence is not None:
+        return _set_version(evidence, kubernetes)
     if gathering is None:
         raise UsageError(f"{path}: is empty; take it from its source again")
     return gathering.make_document(str(path), report_missing, kubernetes)

@@ -18,6 +18,7 @@ from conformance.targets.cluster.capture import keep_relevant
 from conformance.targets.cluster.snapshots import TAINT_RULE, allocation_of, by_name, make_snapshot
 from kube.api import DRA_GROUP, DRA_VERSIONS
 from kube.base.errors import UsageError
+from kube.base.strictjson import make_sharing_hook, share_parts
 from kube.base.text import join_some
 from kube.manifests import Manifest
 from kube.values import Obj
@@ -61,6 +62,7 @@ class Gathering:
 
     def __init__(self, report_unread: Callable[[str], object]) -> None:
         self._objects: dict[tuple[str, str, str], _Kept] = {}
+        self._share = make_sharing_hook()
         self._kubelets: set[str] = set()
         self._problems = Counter[str]()
         self._report_unread = report_unread
@@ -78,7 +80,7 @@ class Gathering:
         if kind not in _KUBECTL:
             return
         try:
-            prepared = _prepare(obj)
+            prepared = share_parts(_prepare(obj), self._share)
             version = int(obj["metadata"].get("resourceVersion") or 0)
             self._add(_Kept(prepared, where, version))
             if kind == "Node":

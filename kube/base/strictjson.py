@@ -13,7 +13,7 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -33,11 +33,14 @@ MAX_DEPTH: Final = 128
 """Lists and objects within one another; a result file, the deepest, has 15."""
 
 _CHUNK = 1 << 18
-_REPEATED = frozenset({"apiVersion", "kind", "namespace", "driver", "pool", "resource", "request"})
+_REPEATED = frozenset(
+    ("apiVersion", "kind", "namespace", "nodeName", "driver", "pool", "resource", "request")
+)
 _SHARED_ITEMS, _SHARED_BYTES, _MAX_SHARED = 2, 400, 8192
-_BACKSLASHES = re.compile(rb"\\*+")
+_MAX_MISSES = 400
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NO_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
 
 # Python's text takes as many bytes for each character as for the widest in it. In UTF-8 a character
 # beyond Latin-1 begins with C4 or more, one beyond 16 bits with F0 or more; escaped, with D8 to DB.
@@ -88,14 +91,47 @@ def check_bounds(
     values = opening + data.count(b",") + 1
     if values <= most_values and opening <= most_depth:
         return
-    values, brackets = 1, []
-    for segment in _outside_strings(data):
-        values += segment.count(b"[") + segment.count(b"{") + segment.count(b",")
-        if values > most_values:
-            raise BoundsError(f"it has more than {most_values} values")
-        brackets.append(segment.translate(_BRACKETS, _NO_BRACKETS))
-    if _is_deeper(b"".join(brackets), most_depth):
-        raise BoundsError(f"it is nested deeper than {most_depth}")
+    counter = BoundsCounter(most_values, most_text, most_depth)
+    for start in range(0, len(data), _CHUNK):
+        counter.add(data[start : start + _CHUNK])
+
+
+class BoundsCounter:
+    """Counts what a JSON text comes to, chunk by chunk, as `check_bounds` does at once."""
+
+    def __init__(
+        self,
+        most_values: int = MAX_VALUES,
+        most_text: int = MAX_TEXT,
+        most_depth: int = MAX_DEPTH,
+    ) -> None:
+        self._most_values, self._most_text, self._most_depth = most_values, most_text, most_depth
+        self._values, self._depth, self._size, self._width = 1, 0, 0, 1
+        self._within_string = 0
+        self._held = b""
+
+    def add(self, chunk: bytes | bytearray) -> None:
+        """Count a chunk. Raises BoundsError: it would be too much."""
+        self._size += len(chunk)
+        data = self._held + chunk
+        self._width = max(self._width, bytes_of_character(data))
+        if self._size * self._width > self._most_text:
+            raise BoundsError(f"its text takes more than {self._most_text >> 20} MiB of memory")
+        # What is escaped is counted beside its backslash.
+        backslashes = len(data) - len(data.rstrip(b"\\"))
+        self._held = b"\\" * (backslashes % 2)
+        if b"\\" in data:
+            data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = data.translate(None, _NO_STRUCTURE).split(b'"')
+        outside = b"".join(pieces[self._within_string :: 2])
+        self._within_string ^= (len(pieces) - 1) % 2
+        self._values += outside.count(b"[") + outside.count(b"{") + outside.count(b",")
+        if self._values > self._most_values:
+            raise BoundsError(f"it has more than {self._most_values} values")
+        brackets = outside.translate(_BRACKETS, _NO_BRACKETS)
+        if _is_deeper(b"[" * self._depth + brackets, self._most_depth):
+            raise BoundsError(f"it is nested deeper than {self._most_depth}")
+        self._depth = max(0, self._depth + brackets.count(b"[") - brackets.count(b"]"))
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -158,21 +194,6 @@ def bytes_of_character(data: bytes | bytearray) -> int:
     return 2 if escaped and _ESCAPED_BEYOND_LATIN_1.search(data) else 1
 
 
-def _outside_strings(data: bytes | bytearray) -> Iterator[bytes]:
-    """A JSON text without its strings, part by part, so that no second copy of it is made."""
-    start, within = 0, 0
-    while start < len(data):
-        end = start + _CHUNK
-        if data[end - 1 : end] == b"\\":  # so that what is escaped stays beside its backslash
-            backslashes = _BACKSLASHES.match(data, end)
-            end = backslashes.end() + 1 if backslashes is not None else end
-        segment = data[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
-        pieces = segment.split(b'"')
-        yield b"".join(pieces[within::2])
-        within ^= (len(pieces) - 1) % 2
-        start = end
-
-
 def _is_deeper(brackets: bytes, most: int) -> bool:
     """Return whether ``[`` and ``]`` are nested deeper; each round takes the innermost away."""
     too_deep = b"[" * (most + 1)
@@ -200,28 +221,60 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def make_sharing_decoder() -> json.JSONDecoder:
-    """Return a decoder that makes one object of small ones that are equal: none may be changed.
+    """Return a decoder that shares objects (`make_sharing_hook`)."""
+    return json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=make_sharing_hook())
 
-    Devices, specs and selectors of a cluster say the same thousands of times.
+
+def make_sharing_hook() -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Return what makes one object of small ones that are equal: none may be changed.
+
+    It gets keys and values, and raises ValueError for a key that is there twice. Devices, specs
+    and selectors of a cluster say the same thousands of times.
     """
     known: dict[bytes, dict[str, Any]] = {}
+    misses: dict[str, int] = {}  # last key of objects -> how many in a row had none equal
+    intern, dumps, empty = sys.intern, marshal.dumps, dict[str, Any]()
 
     def share(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        mapping = _no_duplicates(pairs)
+        if not pairs:
+            return empty
+        written, last = b"", pairs[-1][0]
+        missed = misses.get(last, 0)
+        if missed < _MAX_MISSES:
+            for _, value in pairs:
+                if value.__class__ is list and len(value) > _SHARED_ITEMS:
+                    break
+            else:
+                # Unlike a tuple it tells 1, 1.0 and true apart, and reads what cannot be hashed.
+                written = dumps(pairs, 0)
+                found = known.get(written)
+                if found is not None:
+                    misses[last] = 0
+                    return found
+                misses[last] = missed + 1
+        mapping: dict[str, Any] = {}
         for key, value in pairs:
-            if value.__class__ is list and len(value) > _SHARED_ITEMS:
-                return mapping
             if key in _REPEATED and value.__class__ is str:
-                mapping[key] = sys.intern(value)
-        # Unlike a tuple of them it tells 1, 1.0 and true apart, and reads what cannot be hashed.
-        written = marshal.dumps(pairs, 0)
-        if len(written) > _SHARED_BYTES:
-            return mapping
-        if len(known) >= _MAX_SHARED:
-            known.clear()  # what is frequent comes again
-        return known.setdefault(written, mapping)
+                value = intern(value)
+            mapping[intern(key)] = value
+        if len(mapping) != len(pairs):
+            return _no_duplicates(pairs)
+        if written and len(written) <= _SHARED_BYTES:
+            if len(known) >= _MAX_SHARED:
+                known.clear()  # what is frequent comes again
+            known[written] = mapping
+        return mapping
 
-    return json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=share)
+    return share
+
+
+def share_parts(value: Any, share: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> Any:
+    """Return a value in which equal small objects are one; ``share``: of `make_sharing_hook`."""
+    if isinstance(value, dict):
+        return share([(key, share_parts(item, share)) for key, item in value.items()])
+    if isinstance(value, list):
+        return [share_parts(item, share) for item in value]
+    return value
 
 
 DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_duplicates)

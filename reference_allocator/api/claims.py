@@ -15,7 +15,7 @@ from reference_allocator.api.reading import (
     read_string,
     required_string,
 )
-from reference_allocator.api.records import At, Record
+from reference_allocator.api.records import At, ReadObject, Record, read_shared
 from reference_allocator.api.slices import DeviceId
 
 
@@ -172,7 +172,10 @@ class ResourceClaim(Record):
     namespace: Annotated[str, At("metadata.namespace")]
     name: Annotated[str, At("metadata.name")]
     uid: Annotated[str, At("metadata.uid")]
-    requests: Annotated[tuple[DeviceRequest, ...], At("spec.devices.requests")]
+    requests: Annotated[
+        tuple[DeviceRequest, ...],
+        At("spec.devices.requests", parse=read_shared(list_of(DeviceRequest.from_dict))),
+    ]
     constraints: Annotated[tuple[Constraint, ...], At("spec.devices.constraints")]
     config: Annotated[tuple[ClaimConfig, ...], At("spec.devices.config")]
     results: Annotated[
@@ -199,7 +202,9 @@ class AllocatedClaim(Record):
     @classmethod
     def read(cls, claim: Mapping[str, Any] | ResourceClaim) -> AllocatedClaim | ResourceClaim:
         """Return what others depend on of a claim, which may have been read already."""
-        return claim if isinstance(claim, ResourceClaim) else cls.from_dict(claim)
+        if isinstance(claim, ResourceClaim | ReadObject):
+            return ResourceClaim.from_dict(claim)
+        return cls.from_dict(claim)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Final, NamedTuple, Self
+from typing import Annotated, Any, Final, NamedTuple, Self, TypeVar
 
 from reference_allocator.api import reading
 from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
 
+T = TypeVar("T")
 _Reader = Callable[[Any], Any]
 
 
@@ -46,8 +49,10 @@ class Record:
 
         Raises InputError: the object has not the form of its kind; names the path.
         """
-        if isinstance(value, cls):
-            return value
+        if value.__class__ is not dict:
+            read = value.record if isinstance(value, ReadObject) else value
+            if isinstance(read, cls):
+                return read
         source = reading.expect_object(value)
         field_values: list[Any] = []
         for key, parse, default, required in _plan_fields(typing.cast("Any", cls)):
@@ -62,6 +67,55 @@ class Record:
             else:
                 field_values.append(default)
         return cls(*field_values)
+
+
+_SHARED: Final[ContextVar[dict[int, Any] | None]] = ContextVar("_SHARED", default=None)
+_MAX_SHARED: Final = 8192
+
+
+@contextmanager
+def sharing_parts() -> Iterator[None]:
+    """Read parts that several objects have in common once (`read_shared`).
+
+    A decoder may make one object of equal ones. The objects that are read have to stay until the
+    end: parts are known by their identity.
+    """
+    token = _SHARED.set({})
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def read_shared(parse: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Return a reader of parts that may be the same in many objects."""
+
+    def read(value: object) -> T:
+        known = _SHARED.get()
+        if known is None:
+            return parse(value)
+        part: T | None = known.get(id(value))
+        if part is None:
+            part = parse(value)
+            if len(known) >= _MAX_SHARED:
+                known.clear()  # what is frequent comes again
+            known[id(value)] = part
+        return part
+
+    return read
+
+
+class ReadObject(dict[str, Any]):
+    """An object that keeps what was read from it, so that each of its readers need not read it.
+
+    It is not changed; a copy (``{**obj}``) is an object as any other.
+    """
+
+    __slots__ = ("record",)
+
+    def __init__(self, obj: Mapping[str, Any], record: Record) -> None:
+        super().__init__(obj)
+        self.record = record
 
 
 def read_quantity(value: object) -> Quantity:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from reference_allocator.api import reading
 from reference_allocator.api.nodes import NodeSelector
 from reference_allocator.api.quantity import Quantity
-from reference_allocator.api.records import At, Record, read_quantity
+from reference_allocator.api.records import At, Record, read_quantity, read_shared
 from reference_allocator.api.semver import SemverError, parse_semver
 
 AttributeKind = Literal["int", "bool", "string", "version"]
@@ -195,7 +195,9 @@ class ResourceSlice(Record):
     node_selector: Annotated[NodeSelector | None, At("spec.nodeSelector")]
     all_nodes: Annotated[bool, At("spec.allNodes")]
     per_device_node_selection: Annotated[bool | None, At("spec.perDeviceNodeSelection")]
-    devices: Annotated[tuple[Device, ...], At("spec.devices")]
+    devices: Annotated[
+        tuple[Device, ...], At("spec.devices", parse=reading.list_of(read_shared(Device.from_dict)))
+    ]
     shared_counters: Annotated[tuple[CounterSet, ...], At("spec.sharedCounters")]
     skip_node_operations: Annotated[tuple[str, ...], At("spec.skipNodeOperations")]
 

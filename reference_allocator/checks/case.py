@@ -122,6 +122,8 @@ class Case:
     allocations: Sequence[Mapping[str, Any]]
     other_claims: Sequence[api.ResourceClaim]
     """The other claims of the cluster that are allocated."""
+    own_allocations: frozenset[int] = frozenset()
+    """Indices of the claims whose allocation is the one that they have."""
 
     @cached_property
     def views(self) -> Mapping[api.PoolId, View]:
@@ -172,8 +174,11 @@ class Case:
     ) -> Iterator[DeviceResult]:
         specs = dict(named_requests(claim.requests))
         devices = allocation.get("devices") or {}
-        for number, raw in enumerate(devices.get("results") or ()):
-            result = api.AllocatedDevice.from_dict(raw)
+        raw_results = devices.get("results") or ()
+        results = claim.results if index in self.own_allocations else None
+        if results is None:
+            results = tuple(map(api.AllocatedDevice.from_dict, raw_results))
+        for number, (raw, result) in enumerate(zip(raw_results, results, strict=True)):
             view = self.views.get(api.PoolId(result.id.driver, result.id.pool))
             published = None
             if view is not None and not view.problem:

@@ -82,5 +82,10 @@ def check(
         claims=read_claims,
         allocations=list(allocations),
         other_claims=[claim for claim in held if (claim.namespace, claim.name) not in own_names],
+        own_allocations=frozenset(
+            index
+            for index, (claim, allocation) in enumerate(zip(claims, allocations, strict=False))
+            if (claim.get("status") or {}).get("allocation") is allocation
+        ),
     )
     return [violation for rule in _RULES for violation in rule(case)]

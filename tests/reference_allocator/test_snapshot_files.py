@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reference_allocator.allocator import Allocator
+from reference_allocator.api import ResourceClaim, ResourceSlice
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.api.reading import InputError
 from reference_allocator.features import Features
@@ -40,6 +41,28 @@ def document() -> dict[str, Any]:
 def test_a_snapshot_survives_a_file() -> None:
     written = json.loads(json.dumps(document()))
     assert Snapshot.from_dict(written).to_dict() == document()
+
+
+def test_objects_of_a_snapshot_are_read_once_and_copies_of_them_anew() -> None:
+    snapshot = Snapshot.from_dict(document())
+    again = Snapshot.from_dict(snapshot.to_dict())
+    (claim_object,), (slice_object,) = again.claims, again.slices
+    assert ResourceClaim.from_dict(claim_object) is ResourceClaim.from_dict(snapshot.claims[0])
+    assert ResourceSlice.from_dict(slice_object) is ResourceSlice.from_dict(snapshot.slices[0])
+    renamed = {**claim_object, "metadata": {"name": "other"}}
+    assert ResourceClaim.from_dict(renamed).name == "other"
+
+
+def test_one_part_of_two_slices_is_read_once_while_a_snapshot_is_read() -> None:
+    written = document()
+    item = written["slices"][0]
+    second = {**item, "metadata": {"name": "second"}, "spec": {**item["spec"], "driver": "b.com"}}
+    read = Snapshot.from_dict({**written, "slices": [item, second]})
+    first_devices, second_devices = (
+        ResourceSlice.from_dict(entry).devices for entry in read.slices
+    )
+    assert first_devices[0] is second_devices[0]
+    assert ResourceSlice.from_dict(second).devices[0] is not second_devices[0]
 
 
 def test_a_snapshot_without_features_has_those_of_its_version() -> None:

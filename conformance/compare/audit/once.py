@@ -16,7 +16,6 @@ from conformance.compare.evidence import (
     ask_reference,
     full_name,
     has_ended,
-    key_of,
     name_of,
 )
 from conformance.seam.overlaps import exclusive_devices, is_copied
@@ -167,7 +166,7 @@ def _broken_allocations(snapshot: Snapshot, judged: Collection[str] | None) -> I
     With the slices of their pools alone, so that the time grows with the cluster and no faster.
     """
     slices: dict[tuple[str, str], list[Object]] = defaultdict(list)
-    users: dict[tuple[str, str], dict[tuple[str, str], Object]] = defaultdict(dict)
+    users: dict[tuple[str, str], list[Object]] = defaultdict(list)
     alike: dict[tuple[str, _Pools], list[Object]] = defaultdict(list)
     where = nodes_by_pod(snapshot.pods)
     for item in snapshot.slices:
@@ -175,7 +174,7 @@ def _broken_allocations(snapshot: Snapshot, judged: Collection[str] | None) -> I
     for claim in snapshot.allocated:
         pools = pools_of(claim)
         for pool in pools:
-            users[pool][key_of(claim)] = claim
+            users[pool].append(claim)
         if not is_copied(claim) and (judged is None or full_name(claim) in judged):
             alike[node_of(claim, where), pools].append(claim)
     nodes = {name_of(node): node for node in snapshot.nodes}
@@ -187,7 +186,7 @@ def _broken_allocations(snapshot: Snapshot, judged: Collection[str] | None) -> I
         near = replace(
             snapshot,
             slices=tuple(item for pool in sorted(pools) for item in slices[pool]),
-            allocated=tuple({k: v for pool in pools for k, v in users[pool].items()}.values()),
+            allocated=tuple({id(item): item for pool in pools for item in users[pool]}.values()),
         )
         yield from _check_allocations(near, nodes.get(name, {}), claims)
 
