@@ -192,11 +192,27 @@ def _find_in_claim(
                     published = ", ".join(sorted(spellings))
                     text = f"devices publish it as {published}, and fit from 1.38 on"
                     yield UpgradeProblem("capacity-by-either-name", item, where, text)
-        for index, toleration in enumerate(body.get("tolerations") or []):
-            if not toleration.get("effect"):
-                where = f"{inner}.tolerations[{index}]"
-                text = "it has no effect, and keeps its pods on devices with a NoExecute taint"
-                yield UpgradeProblem("empty-effect-tolerates", item, where, text)
+        tolerations = body.get("tolerations") or []
+        for index, toleration in enumerate(tolerations):
+            if toleration.get("effect") or any(_keeps(other, toleration) for other in tolerations):
+                continue
+            where = f"{inner}.tolerations[{index}]"
+            text = "it names no effect, and keeps its pods on devices with a NoExecute taint"
+            if toleration.get("key"):
+                text += f" {toleration['key']}"
+            yield UpgradeProblem("empty-effect-tolerates", item, where, text)
+
+
+def _keeps(toleration: Obj, other: Obj) -> bool:
+    """Return whether a toleration keeps pods for good, today, wherever the other one will."""
+    if toleration.get("effect") != "NoExecute" or toleration.get("tolerationSeconds") is not None:
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, "", other.get("key"))
+    return (
+        all((toleration.get(field) or "") == (other.get(field) or "") for field in ("key", "value"))
+        and other.get("operator") != "Exists"
+    )
 
 
 def _find_unreadable(item: Obj) -> Iterator[UpgradeProblem]:

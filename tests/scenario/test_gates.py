@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 from packaging.specifiers import SpecifierSet
@@ -30,6 +31,14 @@ def finished(
     minor: str, scenarios: Sequence[LoadedScenario], *, on: bool
 ) -> dict[str, ScenarioFinished]:
     """Scenarios on a reference of that minor with all gates on or off that may be."""
+    with open_reference(minor, on=on) as (_, opened):
+        result = run_suite(scenarios, Setup("gates", opened), ())
+    return {item.scenario.id: item for item in result.finished}
+
+
+@contextmanager
+def open_reference(minor: str, *, on: bool) -> Iterator[tuple[ReferenceTarget, Opened]]:
+    """A reference of that minor with all gates on or off that may be."""
     gates = {
         name: gate.default if gate.locked else on
         for name, gate in gates_for_version(minor).items()
@@ -42,9 +51,7 @@ def finished(
         other=choose_other_source(TargetOptions(), other, None),
     )
     with ReferenceTarget(options) as target:
-        opened = Opened.of(target, profile, "image", other=other)
-        result = run_suite(scenarios, Setup("gates", opened), ())
-    return {item.scenario.id: item for item in result.finished}
+        yield target, Opened.of(target, profile, "image", other=other)
 
 
 LACKING = {Ability.ANOTHER_SCHEDULER, Ability.PARTITIONS, Ability.SHARED_DEVICES}
