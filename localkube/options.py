@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,39 @@ from localkube.binaries.versions import KUBERNETES
 from localkube.driverprogram import DriverProgram
 
 MAX_NODES = 9
+
+MOST_SUITABLE = 4
+"""More nodes than these gain a run nothing: docs/decisions/0035."""
+
+CONTROL_PLANE_MEMORY = 2 << 30  # Bytes: etcd and four components after some hundred scenarios.
+
+NODE_MEMORY = 512 << 20  # Bytes: kubelet, containerd, two drivers and some pods.
+
+
+def count_suitable_nodes(processors: int | None = None, memory: int | None = None) -> int:
+    """Return how many nodes suit a machine, so that scenarios run beside each other on them.
+
+    Args:
+        processors: how many there are; None: those that this process may use.
+        memory: bytes that are available; None: this machine's.
+
+    Returns: 1 to ``MOST_SUITABLE``.
+    """
+    if processors is None:
+        processors = len(os.sched_getaffinity(0))
+    if memory is None:
+        memory = _read_available_memory()
+    room = (memory - CONTROL_PLANE_MEMORY) // NODE_MEMORY
+    return max(1, min(MOST_SUITABLE, 2 * processors, room))
+
+
+def _read_available_memory() -> int:
+    """Return the bytes that programs can get without swapping (``MemAvailable``, proc(5))."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        name, value = line.split(":", 1)
+        if name == "MemAvailable":
+            return int(value.split()[0]) << 10
+    raise ClusterUsageError("/proc/meminfo has no MemAvailable; say how many --nodes")
 
 
 @dataclass(frozen=True)

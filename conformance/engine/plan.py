@@ -109,6 +109,8 @@ def recorded_options(options: TargetOptions) -> dict[str, Any]:
         if here and option.name not in ("kubeconfig", "context", "keep"):
             recorded[option.name] = getattr(options, option.name)
     recorded["driver"] = options.profile_name
+    if "nodes" in recorded:
+        recorded["nodes"] = options.node_count
     if options.target == "reference":
         recorded["kubernetes_version"] = options.version
     if (scheduler := options.scheduler_profile()) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -15,6 +16,7 @@ from conformance.engine.objects.ledger import Ledger
 from conformance.engine.plan import header, now
 from conformance.engine.run.scenario_run import report_end, run_scenario
 from conformance.engine.schedule.loop import Schedule, Slot
+from conformance.engine.schedule.model import choose_slots
 from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup, without_steps
 from conformance.results.events.dispatch import Dispatcher, Reporter
@@ -35,7 +37,7 @@ def run_suite(
     setup: Setup,
     reporters: Sequence[Reporter],
     *,
-    workers: int = 1,
+    workers: int | None = 1,
     options: Mapping[str, Any] | None = None,
     shard: ShardPlan | None = None,
     max_failures: int = 0,
@@ -49,7 +51,7 @@ def run_suite(
 
     Args:
         workers: how many scenarios may act at once; on a cluster one that only observes is not
-            counted.
+            counted. None: as many as suit the target.
         options: what the user asked for, for the header of the result file.
         shard: which shard of a plan the scenarios are.
         max_failures: begin no more scenarios after so many failures; 0 is no limit.
@@ -64,6 +66,10 @@ def run_suite(
     """
     if not scenarios:
         raise UsageError("no scenario matches; see `dra-conformance list`")
+    if workers is None:
+        here = setup.opened.options.cluster == "local"
+        processors = len(os.sched_getaffinity(0)) if here else None
+        workers = choose_slots(setup.opened.capabilities, processors)
     if workers < 1:
         raise UsageError(f"the number of parallel scenarios must be at least 1, not {workers}")
     setup.check_bindings(scenarios)

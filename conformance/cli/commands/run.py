@@ -68,10 +68,11 @@ class ExecutionOptions:
         run_timeout: as it was given, for example ``30m``; "" means no limit.
     """
 
-    workers: int = option_field(
-        1,
+    workers: int | None = option_field(
+        None,
         "Maximum number of scenarios that run concurrently on a cluster; those that only "
-        "observe are not counted.",
+        "observe are not counted. [default: as many as suit its nodes, and the processors of "
+        "this machine where it runs here]",
         EXECUTION,
         short="-n",
         metavar="N",

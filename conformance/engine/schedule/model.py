@@ -35,6 +35,25 @@ from conformance.seam.values import Capabilities
 OBSERVERS = 4
 """How many scenarios may observe beside those that act. Each has threads and watches."""
 
+SLOTS_PER_PROCESSOR = 3
+"""How many scenarios keep a processor busy that also has the whole cluster to run: measured, 0035.
+"""
+
+SLOTS_ELSEWHERE = 4
+"""On a cluster that is somewhere else: more gain little, and its API server has others to serve."""
+
+
+def choose_slots(capabilities: Capabilities, processors: int | None) -> int:
+    """Return how many scenarios may act at once where nobody says.
+
+    Args:
+        processors: those of the machine that the cluster and this process share; None: the
+            cluster is elsewhere.
+    """
+    if not capabilities.concurrent:
+        return 1
+    return SLOTS_ELSEWHERE if processors is None else SLOTS_PER_PROCESSOR * processors
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:

@@ -37,7 +37,7 @@ class Needs:
         devices: how many it uses at once.
         devices_on_one_node: how many of these must be on the same node.
         all_nodes: it looks at the ResourceSlices of all nodes.
-        seconds: how long it takes at least.
+        seconds: how long it is known to take: what it lets pass, and what it waits for long.
     """
 
     uses_nodes: bool = False
@@ -61,7 +61,7 @@ class Needs:
             devices=spec.requires.devices_in_all,
             devices_on_one_node=spec.requires.devices_on_one_node,
             all_nodes=uses_nodes and _looks_at_all_slices(spec),
-            seconds=least_seconds(spec),
+            seconds=least_seconds(spec) + _long_waits(spec),
         )
 
 
@@ -103,6 +103,21 @@ def least_seconds(spec: Spec) -> float:
     expected = (item for step in spec.steps for item in step.expect or ())
     stay = sum(item.must_stay for item in expected if isinstance(item, Timed))
     return sum(step.seconds for step in spec.steps) + stay * spec.timeouts.consistently
+
+
+def _long_waits(spec: Spec) -> float:
+    """How many seconds a scenario waits for what comes late, guessed from its own limits.
+
+    Who gives an expectation a longer limit than usual has met the wait, and leaves room for twice
+    as much.
+    """
+    limits = (
+        item.eventually or 0.0
+        for step in spec.steps
+        for item in step.expect or ()
+        if isinstance(item, Timed)
+    )
+    return sum(limit for limit in limits if limit > spec.timeouts.eventually) / 3
 
 
 def _looks_at_all_slices(spec: Spec) -> bool:

@@ -63,7 +63,7 @@ def check_options(options: TargetOptions) -> None:
             "--scheduler-command starts a scheduler that no pod would ask for; give --scheduler"
             " its name, too"
         )
-    if not 0 <= options.nodes <= MOST_NODES:
+    if not 0 <= options.node_count <= MOST_NODES:
         raise UsageError(f"--nodes {options.nodes}: must be between 0 and {MOST_NODES}")
     _check_shape(options)
     _check_gates(options)
@@ -80,7 +80,7 @@ def _check_skew(options: TargetOptions) -> None:
 
     server = minor_number(f"v{options.version}")
     if options.node_kubernetes:
-        if not options.nodes:
+        if not options.node_count:
             raise UsageError("--node-kubernetes goes with nodes; --nodes 0 has no kubelet")
         if not 0 <= server - minor_number(f"v{options.node_kubernetes}") <= MOST_SKEW:
             raise UsageError(
@@ -117,7 +117,7 @@ def _check_shape(options: TargetOptions) -> None:
             f"--simulate {options.simulate}: that is a cluster's shape, which is for --target "
             "reference; a local cluster takes GPUs, and --nodes"
         )
-    if options.target == "reference" and options.nodes != 1:
+    if options.target == "reference" and options.node_count != 1:
         raise UsageError(f"--nodes {options.nodes}: the shape {options.simulate} defines the nodes")
 
 

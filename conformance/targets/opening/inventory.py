@@ -51,8 +51,8 @@ def list_inventory(
     slices = [item for item in published or () if item["spec"]["driver"] == profile.driver]
     simulated = not slices or bool(simulated_devices(profile.driver, slices))
     if published is None or (profile.spec.simulated.own_driver and simulated):
-        alike = ShapeNode(name="reference-node", count=options.nodes or 1)
-        return alike.expand_nodes() if options.nodes else (), None
+        alike = ShapeNode(name="reference-node", count=options.node_count or 1)
+        return alike.expand_nodes() if options.node_count else (), None
     names = {item["spec"].get("nodeName") for item in slices} - {None, ""}
     named = [ShapeNode(name=name) for name in sorted(names)]
     return named if nodes is None else nodes, slices

@@ -58,6 +58,7 @@ class TargetOptions:
 
     Attributes:
         simulate: "" means those of a running cluster, else ``DEFAULT_SIMULATION``.
+        nodes: None means as many as suit the target (``node_count``, ``open_cluster``).
         driver_command: () means our own driver.
         kubernetes_version: "" means that of a running cluster or of ``binaries``, else
             ``DEFAULT_VERSION``.
@@ -93,9 +94,10 @@ class TargetOptions:
     name: str = option_field(
         "default", "Name of the local or kind cluster.", TARGET, metavar="NAME", places=STARTED
     )
-    nodes: int = option_field(
-        1,
-        "Number of identical nodes; 0 is a control plane only.",
+    nodes: int | None = option_field(
+        None,
+        "Number of identical nodes; 0 is a control plane only. [default: 1; as many as this "
+        "machine has room for, up to 4, where a run starts a local cluster]",
         TARGET,
         metavar="N",
         places=SUITE,
@@ -277,6 +279,11 @@ class TargetOptions:
         return self.kubernetes_version or DEFAULT_VERSION
 
     @property
+    def node_count(self) -> int:
+        """Number of nodes of the reference, or of a local cluster that is not running yet."""
+        return 1 if self.nodes is None else self.nodes
+
+    @property
     def profile_name(self) -> str:
         own = self.target == "reference" or (self.cluster == "local" and not self.driver_command)
         return self.driver or (OWN_PROFILE if own else NVIDIA_PROFILE)
@@ -306,7 +313,7 @@ class TargetOptions:
         """The profile of the second driver; None where there is none. Raises UsageError."""
         profile = self.profile()
         if not self.other_driver:
-            local = self.target == "cluster" and self.cluster == "local" and self.nodes > 0
+            local = self.target == "cluster" and self.cluster == "local" and self.node_count > 0
             starts = local or (self.target == "reference" and is_simulated(profile))
             other = _load(OTHER_PROFILE) if starts else None
             return other if other is not None and other.driver != profile.driver else None

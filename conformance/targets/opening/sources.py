@@ -61,6 +61,11 @@ def open_cluster(
             progress(f"using the local cluster {options.name!r} that runs already")
             yield access_before, running_options
             return
+        if options.nodes is None:
+            from localkube.options import count_suitable_nodes
+
+            options = replace(options, nodes=count_suitable_nodes())
+            cluster = local_cluster(options)
     access = cluster.up(progress)  # a start that fails removes what it made by itself
     stays = options.keep or (kind is not None and not kind.created)
     try:
@@ -132,8 +137,8 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
             kubernetes=f"v{options.version}",
             node_kubernetes=options.node_kubernetes and f"v{options.node_kubernetes}",
             upgrade_to=options.upgrade_to and f"v{options.upgrade_to}",
-            nodes=options.nodes,
-            driver=driver if options.nodes or options.driver_command else None,
+            nodes=options.node_count,
+            driver=driver if options.node_count or options.driver_command else None,
             feature_gates=options.feature_gates,
             scheduler_command=options.scheduler_command or None,
             other_driver=own_driver(

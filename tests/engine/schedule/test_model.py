@@ -14,6 +14,7 @@ from conformance.engine.schedule.model import (
     Running,
     State,
     Waiting,
+    choose_slots,
     in_order,
     may_begin,
     next_to_begin,
@@ -185,3 +186,25 @@ def test_those_that_disrupt_most_begin_first_then_the_longest() -> None:
     ]
     ordered = in_order(Waiting(item.scenario.metadata.name, needs(item)) for item in of)
     assert [item.id for item in ordered] == ["everybody", "node", "holds", "pends", "short"]
+
+
+@pytest.mark.parametrize("processors", [1, 2, 16])
+def test_more_act_at_once_where_more_processors_run_the_cluster(processors: int) -> None:
+    chosen = choose_slots(nodes(a=4), processors)
+    assert chosen == processors * choose_slots(nodes(a=4), 1) > processors
+
+
+def test_on_somebody_elses_cluster_as_many_act_whatever_this_machine_has() -> None:
+    assert 1 < choose_slots(nodes(a=4), None) < choose_slots(nodes(a=4), 16)
+
+
+def test_in_virtual_time_one_acts_after_the_other() -> None:
+    assert choose_slots(replace(nodes(a=4), concurrent=False), 16) == 1
+
+
+def test_what_waits_long_for_others_begins_before_what_waits_shortly() -> None:
+    gone = {"none": {"kind": "Pod", "name": "p"}}
+    late = scenario({"expect": [{**gone, "eventually": "180s"}]})
+    usual = scenario({"expect": [{**gone, "eventually": "60s"}]})
+    waiting = [Waiting("usual", needs(usual)), Waiting("late", needs(late))]
+    assert [item.id for item in in_order(waiting)] == ["late", "usual"]
