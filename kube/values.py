@@ -58,16 +58,36 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A service account in whose name a request is made.
+    """In whose name a request is made: a service account, or the kubelet of a node.
 
-    ``node``: the node on which it acts, as the token of a pod there says; empty for none.
+    Attributes:
+        namespace: the service account's; "" for a kubelet.
+        name: the service account's; "" for a kubelet.
+        node: the node on which it acts, as the token of a pod there says, or whose kubelet it is;
+            "" for none.
     """
 
     namespace: str
     name: str
     node: str = ""
 
+    @classmethod
+    def kubelet_of(cls, node: str) -> User:
+        """Return the account of a node's kubelet."""
+        return cls("", "", node)
+
+    @property
+    def is_kubelet(self) -> bool:
+        return not self.name
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that must be named where the user is impersonated; others follow from it."""
+        return ("system:nodes",) if self.is_kubelet else ()
+
     def __str__(self) -> str:
+        if self.is_kubelet:
+            return f"system:node:{self.node}"
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from packaging.specifiers import SpecifierSet
 
 from conformance.scenario.base import parse_release
+from conformance.scenario.changes import KUBELET, AccountName
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.expectations.container_environment import EnvironmentExpectation
 from conformance.scenario.expectations.container_hardware import (
@@ -52,7 +53,8 @@ def reason_to_skip(
     for gate in (gate for step in spec.steps if step.fault for gate in step.fault.feature_gates):
         if gate in locked:
             return f"feature gate {gate} is locked in Kubernetes {capabilities.kubernetes_version}"
-    for ability in (*needs.abilities, *([Ability.IMPERSONATION] if spec.accounts else [])):
+    accounts = {_ability_for(name) for name in spec.accounts}
+    for ability in (*needs.abilities, *sorted(accounts)):
         if (lack := capabilities.explain_lack(ability)) is not None:
             return f"not supported by this target: {ability}" + (f": {lack}" if lack else "")
     if spec.nodes and (refused := capabilities.lacking.get(Ability.HOLLOW_NODES)):
@@ -87,6 +89,10 @@ def reason_to_skip(
         if needs.nodes > len(capabilities.nodes):
             return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} available"
     return None
+
+
+def _ability_for(account: AccountName) -> Ability:
+    return Ability.KUBELET_ACCOUNT if account == KUBELET else Ability.IMPERSONATION
 
 
 def _not_of_the_kubelets(spec: Spec, capabilities: Capabilities) -> str | None:

@@ -7,7 +7,7 @@ is refused. What a request may do beside its verb (dry run) stands next to it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,8 +15,13 @@ from conformance.scenario.base import Manifest, ObjectSelector, Strict
 from conformance.scenario.documents.yamlfile import as_mapping, as_text
 from conformance.scenario.lint_context import LintContext, Path
 
-AccountName = Literal["driver", "other-driver", "user"]
-"""Fixed, so that the user who runs the suite needs to impersonate these accounts only."""
+KUBELET: Final = "kubelet"
+
+AccountName = Literal["kubelet", "driver", "other-driver", "user"]
+"""Fixed, so that the user who runs the suite needs to impersonate these accounts only.
+
+All are service accounts of the scenario's namespace but ``kubelet``: the account of a node's own.
+"""
 
 
 def service_account(name: str) -> str:
@@ -42,13 +47,17 @@ class PolicyRule(Strict):
 
 
 class Account(Strict):
-    """A service account of the scenario's namespace, which may do nothing but what is said here."""
+    """A service account of the scenario's namespace, which may do nothing but what is said here.
+
+    The one called ``kubelet`` is that of the node's kubelet, and has its rights and no others.
+    """
 
     rules: tuple[PolicyRule, ...] = Field(
         default=(), description="what it may do in the scenario's namespace; default: nothing"
     )
     node: str | None = Field(
-        default=None, description="name of the node on which it acts, like a driver's pod"
+        default=None,
+        description="name of the node on which it acts, like a driver's pod; of `kubelet`: its own",
     )
 
 

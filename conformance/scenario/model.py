@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from conformance.scenario.base import Duration, Strict, VersionRange, parse_duration
-from conformance.scenario.changes import Account, AccountName
+from conformance.scenario.changes import KUBELET, Account, AccountName
 from conformance.scenario.driver.profile import Inability, Trait
 from conformance.scenario.steps import Step
 
@@ -164,6 +164,14 @@ class Spec(Strict):
     )
     timeouts: Timeouts = Field(default_factory=Timeouts)
     steps: tuple[Step, ...] = Field(min_length=1, description="carried out in their order")
+
+    @field_validator("accounts")
+    @classmethod
+    def _check_kubelet(cls, accounts: dict[AccountName, Account]) -> dict[AccountName, Account]:
+        kubelet = accounts.get(KUBELET)
+        if kubelet is not None and (kubelet.node is None or kubelet.rules):
+            raise ValueError(f"{KUBELET}: say whose it is (node); its rights are not given (rules)")
+        return accounts
 
     @model_validator(mode="after")
     def _coherent(self) -> Spec:

@@ -43,6 +43,9 @@ class Ability(StrEnum):
     IMPERSONATION = "impersonation"
     """Requests can be sent in the name of accounts that the suite gives rights."""
 
+    KUBELET_ACCOUNT = "kubelet-account"
+    """Requests can be sent in the name of a node's kubelet, which has its own rights alone."""
+
     KUBELET_METRICS = "kubelet-metrics"
     """What a kubelet counts can be read."""
 

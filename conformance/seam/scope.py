@@ -93,6 +93,14 @@ class Objects(Protocol):
             TargetError: the rights did not become known.
         """
 
+    def may(self, user: User, verb: str, query: Query, name: str = "") -> bool:
+        """Return whether a user may do something; nothing is done.
+
+        Args:
+            query: which kind, where; its field selector where ``name`` is empty.
+            name: of the one object that is meant; "" for all that ``query`` selects.
+        """
+
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
         """Call ``check`` now and whenever something changed, until it returns not None.
 

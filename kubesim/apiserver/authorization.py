@@ -1,4 +1,4 @@
-"""What accounts may do: RBAC's rules of a namespace, and who may write what of a claim's status.
+"""What accounts may do: RBAC's rules of a namespace, and who may write what of a status.
 
 Who runs the suite may do everything. An account may do what its rules say, in the namespace of its
 rules alone (``RulesAllow`` of plugin/pkg/auth/authorizer/rbac).
@@ -7,11 +7,12 @@ rules alone (``RulesAllow`` of plugin/pkg/auth/authorizer/rbac).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kube.errors import ApiError
 from kube.values import Obj, User, device_key, selected_node
+from kubesim.apiserver.kubelets import KubeletRights
 from kubesim.apiserver.server import StatusCheck
 from kubesim.cluster import Cluster
 from kubesim.resources import Kind
@@ -22,13 +23,17 @@ _GRANULAR: Final = "DRAResourceClaimGranularStatusAuthorization"
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What a request wants, as an authorizer sees it."""
+    """What a request wants, as an authorizer sees it.
+
+    ``fields``: the field selector of a request for many objects.
+    """
 
     verb: str
     kind: Kind
     subresource: str
     namespace: str
     name: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def resource(self) -> str:
@@ -97,6 +102,7 @@ class Authorizer:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.kubelets = KubeletRights(cluster)
         self._rules: dict[tuple[str, str], tuple[Obj, ...]] = {}
 
     def grant(self, user: User, rules: Sequence[Obj]) -> None:
@@ -105,6 +111,8 @@ class Authorizer:
 
     def allows(self, user: User, *wanted: RequestAttributes) -> bool:
         """Return whether some rule allows one of them; no Role allows what is in all namespaces."""
+        if user.is_kubelet:
+            return any(self._explain_refusal_of_kubelet(user.node, item) is None for item in wanted)
         rules = self._rules.get((user.namespace, user.name), ())
         return any(
             attributes.role_namespace == user.namespace and attributes.covered_by(rule)
@@ -114,14 +122,40 @@ class Authorizer:
 
     def check(self, user: User, wanted: RequestAttributes) -> None:
         """Refuse what an account may not do. Raises ApiError: 403."""
+        if user.is_kubelet:
+            reason = self._explain_refusal_of_kubelet(user.node, wanted)
+            if reason is not None:
+                text = ": ".join(filter(None, (wanted.explain_refusal(user), reason)))
+                raise ApiError(403, "Forbidden", text)
+            return
         if not self.allows(user, wanted):
             raise ApiError(403, "Forbidden", wanted.explain_refusal(user))
 
-    def of_status(self, user: User, wanted: Attributes) -> StatusCheck | None:
-        """Return the check of what a change of a claim's status needs beside its own right.
+    def _explain_refusal_of_kubelet(self, node: str, wanted: RequestAttributes) -> str | None:
+        if isinstance(wanted, PathAttributes):
+            return ""
+        return self.kubelets.explain_refusal(
+            node,
+            wanted.verb,
+            wanted.resource,
+            wanted.namespace,
+            wanted.name,
+            wanted.fields,
+        )
 
-        ``AuthorizedForBinding`` and ``AuthorizedForDeviceStatus`` (pkg/registry/resource/utils.go).
+    def of_status(self, user: User, wanted: Attributes) -> StatusCheck | None:
+        """Return the check of what a change of a status needs beside its own right.
+
+        Of a claim: ``AuthorizedForBinding`` and ``AuthorizedForDeviceStatus``
+        (pkg/registry/resource/utils.go). Of a kubelet's pod: the admission plugin NodeRestriction.
         """
+        if user.is_kubelet and wanted.resource == "pods/status":
+
+            def check_pod(new: Obj, old: Obj) -> list[FieldError]:
+                self.kubelets.check_pod_status(user.node, new, old)
+                return []
+
+            return check_pod
         on = self._cluster.gates.get(_GRANULAR, False)
         if not on or wanted.kind.name != "ResourceClaim" or wanted.subresource != "status":
             return None

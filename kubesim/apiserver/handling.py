@@ -65,6 +65,8 @@ class Handler:
         kind = kind_of(obj, self._cluster.served_kinds)
         target_namespace = obj["metadata"].get("namespace", namespace)
         self.authorizer.check(user, Attributes("create", kind, "", target_namespace))
+        if user.is_kubelet:
+            self.authorizer.kubelets.check_slice(user.node, obj, "create")
 
     def _remember(self, written: Obj, own: OwnFields | None) -> Obj:
         """Note that what is stored has true managed fields; returns the same object."""
@@ -104,6 +106,8 @@ class Handler:
         live = self._api.get(ref, namespace)
         if live is None:
             raise not_found(kind, ref.name)
+        if user is not None and user.is_kubelet:
+            self.authorizer.kubelets.check_slice(user.node, live, "delete")
         self.check_preconditions(live, options.get("preconditions") or {})
         with self._cluster.store.dry_run() if options.get("dryRun") else nullcontext():
             policy, grace = _policy_of(options), options.get("gracePeriodSeconds")

@@ -215,9 +215,10 @@ class ApiServer:
             if kind.name == "ResourceClaim":
                 defaulting.drop_deallocated(new, old)
                 forbidden += validation.check_admin_status(new, old, self._labels_of_namespace(new))
-            elif kind.name == "Pod":
-                validation.keep_claims(new, old)
+            # A claim's strategy prepares it before rights are looked at, a pod's does so after.
             forbidden += [] if authorize is None else authorize(new, old)
+            if kind.name == "Pod":
+                validation.keep_claims(new, old)
         else:
             forbidden += _check_system_metadata(new["metadata"], old["metadata"])
             for field in _IMMUTABLE_METADATA:

@@ -43,6 +43,8 @@ from kubesim.front.watching import Wakeups, stream_watch
 from kubesim.store import name_of, namespace_of, not_found
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
+_KUBELET: Final = re.compile(r"system:node:(.+)")
+_NODES: Final = "system:nodes"
 _NODE: Final = "impersonate-extra-authentication.kubernetes.io%2fnode-name"
 
 
@@ -51,7 +53,7 @@ def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> Us
 
     ``tokens``: bearer token -> the account that it is of, None for the administrator.
     Raises ApiError: 401 without a known token; 403 where an account impersonates another, or
-    anybody is impersonated who is no service account.
+    anybody is impersonated who is neither a service account nor a kubelet.
     """
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or token not in tokens:
@@ -60,6 +62,10 @@ def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> Us
     if impersonated is None:
         return user
     account = _ACCOUNT.fullmatch(impersonated)
+    groups = headers.get("impersonate-group", "").split(",")
+    kubelet = _KUBELET.fullmatch(impersonated) if _NODES in groups else None
+    if user is None and kubelet is not None:
+        return User.kubelet_of(kubelet[1])
     if user is not None or account is None:
         requester = user or "system:admin"
         text = (

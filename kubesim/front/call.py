@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 from kube.errors import ApiError
 from kube.values import Obj, Ref, User
 from kubesim.apiserver.authorization import Attributes, PathAttributes, RequestAttributes
-from kubesim.apiserver.watches import field_selector, label_selector
+from kubesim.apiserver.watches import field_selector, label_selector, split_field_selector
 from kubesim.front.options import ListOptions, Parameters, parse_flag, read_list_options
 from kubesim.goforms import Fields
 from kubesim.resources import KINDS, RETIRED_VERSIONS, Kind, list_lacking_fields
@@ -94,7 +95,15 @@ class Call:
     def attributes(self) -> Attributes:
         """What an authorizer judges."""
         verb = _verb_of(self.method, self.name, watches=self.is_watch)
-        return Attributes(verb, self.kind, self.sub, self.namespace, self.name)
+        fields = self._list_selected_fields() if self.user and self.user.is_kubelet else {}
+        return Attributes(verb, self.kind, self.sub, self.namespace, self.name, fields)
+
+    def _list_selected_fields(self) -> dict[str, str]:
+        """Return what an authorizer sees of a field selector: nothing where it is malformed."""
+        with suppress(ApiError):
+            terms = split_field_selector(self.list_options.field_selector)
+            return {field: value for field, operator, value in terms if operator != "!="}
+        return {}
 
     @cached_property
     def list_options(self) -> ListOptions:

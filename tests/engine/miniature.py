@@ -131,6 +131,9 @@ class MiniScope(Scope):
     def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
         raise NotImplementedError
 
+    def may(self, user: User, verb: str, query: Query, name: str = "") -> bool:
+        raise NotImplementedError
+
     def create(self, obj: Obj, user: User | None = None) -> Obj:
         obj = copy.deepcopy(obj)
         self.target.on_create(obj)

@@ -67,3 +67,15 @@ def test_no_role_of_a_namespace_lets_an_account_change_an_allocation(scope: Refe
     with pytest.raises(ApiError, match="resourceclaims/binding") as error:
         scope.send(Request("patch", CLAIM, {"status": {"reservedFor": None}}, "status", user=user))
     assert [cause.field for cause in error.value.causes] == ["status.allocation"]
+
+
+def test_a_kubelet_is_told_why_it_may_not(scope: ReferenceScope) -> None:
+    kubelet = User.kubelet_of("node")
+    with pytest.raises(ApiError, match='User "system:node:node" cannot create') as error:
+        scope.create(kit.claim("c"), kubelet)
+    assert error.value.message.endswith(": can only get individual resources of this type")
+    slice_of_another = kit.resource_slice("other", "another", "driver")
+    with pytest.raises(
+        ApiError, match=r"is forbidden: can only create ResourceSlice with the same"
+    ):
+        scope.create(slice_of_another, kubelet)

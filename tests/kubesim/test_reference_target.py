@@ -44,6 +44,7 @@ def test_capabilities_say_what_it_serves(open_target: Open) -> None:
         "double-allocation",
         "image",
         "impersonation",
+        "kubelet-account",
         "kubelet-metrics",
         "metrics:kube-controller-manager",
         "metrics:kube-scheduler",

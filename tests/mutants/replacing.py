@@ -94,6 +94,7 @@ def part(world: World, kind: type[P]) -> P:
         world.api.quotas,
         world.handler,
         world.handler.authorizer,
+        world.handler.authorizer.kubelets,
         world.handler.fields,
         scheduler.filter,
         scheduler.filter.listers,

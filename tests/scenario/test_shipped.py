@@ -64,4 +64,5 @@ def test_lint_sees_without_a_cluster_what_the_api_server_must_refuse() -> None:
         "extended/device-class/quota-limits-claims-and-devices",
         "extended/extended-resource/quota-counts-claims-and-pods",
         "extended/resource-claim/user-of-a-namespace",
+        "extended/resource-slice/kubelet-keeps-slices-of-its-node",
     }

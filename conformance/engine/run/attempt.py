@@ -17,7 +17,7 @@ from conformance.engine.setup import Setup
 from conformance.results.events.dispatch import Event
 from conformance.results.events.scenario import Outcome, StepFinished
 from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
-from conformance.scenario.changes import AccountName, Changes, Delete, service_account
+from conformance.scenario.changes import KUBELET, AccountName, Changes, Delete, service_account
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.expectations.base import Refusal, WatchEvent
@@ -207,6 +207,8 @@ class ScenarioAttempt:
         if account is None:
             return None
         node = self.scenario.spec.accounts[account].node
+        if account == KUBELET:
+            return User.kubelet_of(node or "")
         return User(self.scope.namespace, service_account(account), node or "")
 
     def find(self, selector: ObjectSelector) -> list[Obj]:
@@ -319,6 +321,15 @@ class ScenarioAttempt:
 
     def try_change(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
         return _refusal(lambda: send(changes, deleted, self))
+
+    def may(
+        self, account: AccountName, verb: str, kind: str, name: str, fields: Mapping[str, str]
+    ) -> bool:
+        user = self.user(account)
+        assert user is not None
+        own_namespace = None if kind in CLUSTER_SCOPED else self.scope.namespace
+        query = Query(default_version(kind), kind, None, own_namespace, fields)
+        return self.scope.may(user, verb, query, name)
 
     def make_canonical(self, text: str) -> str:
         for inserted, variable in self.inserted.items():

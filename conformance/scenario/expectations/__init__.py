@@ -30,6 +30,7 @@ from conformance.scenario.expectations.objects import (
     ObjectsExpectation,
     TogetherExpectation,
 )
+from conformance.scenario.expectations.permission import PermissionExpectation
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.expectations.rejected import RejectedExpectation
 
@@ -46,6 +47,7 @@ KINDS: Final[tuple[type[Expectation], ...]] = (
     HardwareExpectation,
     MetadataExpectation,
     RejectedExpectation,
+    PermissionExpectation,
     EventExpectation,
     CdiExpectation,
     PreparedExpectation,

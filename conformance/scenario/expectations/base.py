@@ -97,6 +97,11 @@ class Cluster(Protocol):
         Raises LookupError if there is no such object.
         """
 
+    def may(
+        self, account: AccountName, verb: str, kind: str, name: str, fields: Mapping[str, str]
+    ) -> bool:
+        """Return whether an account of the scenario may do something, in its namespace."""
+
     def list_watch_events(self, name: str) -> Sequence[WatchEvent]:
         """Return what an earlier step's watch has brought so far of the scenario's own objects."""
 

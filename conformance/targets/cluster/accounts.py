@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 from urllib.parse import quote
 
-from conformance.scenario.changes import AccountName, service_account
+from conformance.scenario.changes import KUBELET, AccountName, service_account
 from kube.api import Api
 from kube.connection import Connection
+from kube.errors import ApiError
 from kube.values import Obj, User
 
+_LEASES = "coordination.k8s.io"
+_NODES = "system:nodes"
 _RBAC = "rbac.authorization.k8s.io"
 _NODE = "authentication.kubernetes.io/node-name"
 """Extra field of users with a token that is bound to a pod (``serviceaccount.NodeNameKey``)."""
@@ -25,6 +28,8 @@ def headers_of(user: User | None) -> dict[str, str]:
     """Return headers that have a request made in an account's name (user impersonation)."""
     if user is None:
         return {}
+    if user.is_kubelet:
+        return {"Impersonate-User": str(user), "Impersonate-Group": ",".join(user.groups)}
     node = {f"Impersonate-Extra-{quote(_NODE, safe='')}": user.node} if user.node else {}
     return {"Impersonate-User": str(user), **node}
 
@@ -48,6 +53,27 @@ def give_rights(
         connection.request("POST", path, None, obj, agent=agent)
 
 
+def may(
+    connection: Connection, user: User | None, attributes: Mapping[str, Any], agent: str = ""
+) -> bool:
+    """Return whether a user may do something, by a SelfSubjectAccessReview in their name.
+
+    Args:
+        user: None is the suite's own.
+        attributes: ``ResourceAttributes`` of authorization.k8s.io/v1.
+
+    Raises ApiError: refused; TargetError: no answer.
+    """
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": dict(attributes)},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    answer = connection.request("POST", path, None, review, agent=agent, headers=headers_of(user))
+    return bool(answer.get("status", {}).get("allowed"))
+
+
 def is_allowed(connection: Connection, user: User | None, rule: Obj, agent: str = "") -> bool:
     """Return whether an account, or the suite's own user, may do the first that a rule names."""
     resource, _, subresource = rule["resources"][0].partition("/")
@@ -59,14 +85,7 @@ def is_allowed(connection: Connection, user: User | None, rule: Obj, agent: str 
         "subresource": subresource,
         "name": (rule.get("resourceNames") or [""])[0],
     }
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    answer = connection.request("POST", path, None, review, agent=agent, headers=headers_of(user))
-    return bool(answer.get("status", {}).get("allowed"))
+    return may(connection, user, attributes, agent)
 
 
 def why_no_accounts(api: Api) -> str:
@@ -77,9 +96,44 @@ def why_no_accounts(api: Api) -> str:
     needed += [
         _rule("", "serviceaccounts", "impersonate", service_account(name))
         for name in get_args(AccountName)
+        if name != KUBELET
     ]
     needed.append(_rule("authentication.k8s.io", f"userextras/{_NODE}", "impersonate"))
     return _explain_refusal(api, needed)
+
+
+def why_no_kubelet_account(api: Api, *, only_read: bool = False) -> str:
+    """Explain why requests in a kubelet's name would show nothing of its rights; empty if they do.
+
+    The authorizer Node and the admission plugin NodeRestriction are options of kube-apiserver.
+
+    Args:
+        only_read: do not look for NodeRestriction, which takes a dry run.
+    """
+    needed = [_rule("", "users", "impersonate"), _rule("", "groups", "impersonate", _NODES)]
+    if refused := _explain_refusal(api, needed):
+        return refused
+    kubelet = User.kubelet_of("dra-conformance-nobody")
+    own_node = {"verb": "get", "resource": "nodes", "name": kubelet.node}
+    if not may(api.connection, kubelet, own_node):
+        return "the API server has not the authorizer Node: a kubelet may not read its node"
+    if may(api.connection, kubelet, {"verb": "list", "resource": "secrets"}):
+        return "another authorizer than Node lets kubelets do everything"
+    if only_read or not _accepts_lease_of_another(api, kubelet):
+        return ""
+    return "the API server has not the admission plugin NodeRestriction"
+
+
+def _accepts_lease_of_another(api: Api, kubelet: User) -> bool:
+    """Return whether a kubelet may make the Lease of another node; nothing is stored."""
+    name = f"{kubelet.node}-else"
+    lease = {"apiVersion": f"{_LEASES}/v1", "kind": "Lease", "metadata": {"name": name}}
+    path = f"/apis/{_LEASES}/v1/namespaces/kube-node-lease/leases"
+    try:
+        api.connection.request("POST", path, {"dryRun": "All"}, lease, headers=headers_of(kubelet))
+    except ApiError as error:
+        return error.code != 403
+    return True
 
 
 def why_no_hollow_nodes(api: Api) -> str:

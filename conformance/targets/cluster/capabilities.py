@@ -11,7 +11,11 @@ from conformance.scenario.expectations.conditions import explain_differences
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.seam.abilities import Ability, fault_ability, metrics_ability
 from conformance.seam.values import CONSTRAINTS, Capabilities, Tier, simulated_devices
-from conformance.targets.cluster.accounts import why_no_accounts, why_no_hollow_nodes
+from conformance.targets.cluster.accounts import (
+    why_no_accounts,
+    why_no_hollow_nodes,
+    why_no_kubelet_account,
+)
 from conformance.targets.cluster.reading import explain_no_metrics
 from kube.api import Api
 from kube.base.errors import TargetError
@@ -80,6 +84,10 @@ def discover_capabilities(
         lacking[Ability.IMPERSONATION] = refused
     else:
         can.add(Ability.IMPERSONATION)
+    if refused := why_no_kubelet_account(api, only_read=only_read):
+        lacking[Ability.KUBELET_ACCOUNT] = refused
+    else:
+        can.add(Ability.KUBELET_ACCOUNT)
     if refused := why_no_hollow_nodes(api):
         lacking[Ability.HOLLOW_NODES] = refused
     if usable:

@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from typing_extensions import override
 
 from conformance.seam.overlaps import Overlap
 from conformance.seam.scope import Scope, T
 from conformance.seam.watching import Following, Watching
-from conformance.targets.cluster.accounts import give_rights, headers_of, is_allowed
+from conformance.targets.cluster.accounts import give_rights, headers_of, is_allowed, may
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
@@ -172,6 +173,25 @@ class ClusterScope(Scope):
                 f"{user} may not do after {RIGHTS_SECONDS:g} s what RBAC says; does this cluster"
                 " authorize by RBAC?"
             )
+
+    @override
+    def may(self, user: User, verb: str, query: Query, name: str = "") -> bool:
+        resource = self._api.discovery.find(query.api_version, query.kind)
+        attributes: dict[str, Any] = {
+            "verb": verb,
+            "group": query.api_version.rpartition("/")[0],
+            "resource": resource.plural,
+            "namespace": (query.namespace or "") if resource.namespaced else "",
+            "name": name,
+        }
+        if query.fields:
+            requirements = [
+                {"key": field, "operator": "In", "values": [value]}
+                for field, value in query.fields.items()
+            ]
+            attributes["fieldSelector"] = {"requirements": requirements}
+        self._changes.recheck_in(0.1)  # authorizers learn of a pod without a change that is seen
+        return may(self._api.connection, user, attributes, self._agent)
 
     # -- waiting -------------------------------------------------------------------------------
 

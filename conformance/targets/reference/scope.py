@@ -17,6 +17,7 @@ from conformance.targets.reference.observation import ReferenceFaults, Reference
 from kube.base.errors import TargetError
 from kube.observations import Decision
 from kube.values import Obj, Query, Ref, Request, User, cells_of
+from kubesim.apiserver.authorization import Attributes
 from kubesim.resources import KINDS
 from kubesim.world import World
 
@@ -102,6 +103,14 @@ class ReferenceScope(Scope):
     def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
         with self._lock:
             self._world.handler.authorizer.grant(user, rules)
+
+    @override
+    def may(self, user: User, verb: str, query: Query, name: str = "") -> bool:
+        kind = KINDS[query.kind]
+        namespace = (query.namespace or "") if kind.namespaced else ""
+        wanted = Attributes(verb, kind, "", namespace, name, query.fields or {})
+        with self._lock:
+            return self._world.handler.authorizer.allows(user, wanted)
 
     @override
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:

@@ -172,6 +172,7 @@ class ReferenceTarget:
                     Ability.DOUBLE_ALLOCATION,
                     Ability.IMAGE,
                     Ability.IMPERSONATION,
+                    Ability.KUBELET_ACCOUNT,
                     Ability.KUBELET_METRICS,
                     Ability.POD_RESOURCES,
                     Ability.ROOT_CONTAINERS,

@@ -301,3 +301,21 @@ def test_a_rule_about_all_devices_is_warned_of_since_1_38(client: Client, warned
     for answer in (answers[0], changed):
         assert answer.headers.get("warning") == (text if warned else None)
     assert "warning" not in answers[1].headers
+
+
+@pytest.mark.parametrize(
+    ("selector", "groups", "code"),
+    [
+        ("?fieldSelector=spec.nodeName=node", "system:nodes", 200),
+        ("?fieldSelector=spec.nodeName=another", "system:nodes", 403),
+        ("?fieldSelector=spec.nodeName!=node", "system:nodes", 403),
+        ("", "system:nodes", 403),
+        ("?fieldSelector=spec.nodeName=node", "", 403),  # a name alone makes no kubelet
+    ],
+)
+def test_a_kubelet_lists_the_slices_of_its_node(
+    client: Client, selector: str, groups: str, code: int
+) -> None:
+    path = f"/apis/resource.k8s.io/v1/resourceslices{selector}"
+    headers = {"impersonate_user": "system:node:node", "impersonate_group": groups}
+    assert client.send("GET", path, None, **headers).status == code
