@@ -132,7 +132,9 @@ class _Scenario:
             found.add("DeviceTaintRules")
         if any("config" in item.get("spec", {}) for item in self._classes):
             found.add("OpaqueConfiguration")
-        rights = [rule for one in spec.get("accounts", {}).values() for rule in one["rules"]]
+        rights = [
+            rule for one in spec.get("accounts", {}).values() for rule in one.get("rules", ())
+        ]
         if any(right in rule["resources"] for rule in rights for right in _STATUS_RIGHTS):
             found.add("GranularStatusAuthorization")
         if any("stimulate" in step for step in self._steps):

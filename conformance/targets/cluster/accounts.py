@@ -19,6 +19,7 @@ from kube.values import Obj, User
 
 _LEASES = "coordination.k8s.io"
 _NODES = "system:nodes"
+_REVIEWS = "authorization.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io"
 _NODE = "authentication.kubernetes.io/node-name"
 """Extra field of users with a token that is bound to a pod (``serviceaccount.NodeNameKey``)."""
@@ -65,11 +66,11 @@ def may(
     Raises ApiError: refused; TargetError: no answer.
     """
     review = {
-        "apiVersion": "authorization.k8s.io/v1",
+        "apiVersion": _REVIEWS,
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": dict(attributes)},
     }
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    path = f"/apis/{_REVIEWS}/selfsubjectaccessreviews"
     answer = connection.request("POST", path, None, review, agent=agent, headers=headers_of(user))
     return bool(answer.get("status", {}).get("allowed"))
 
@@ -110,6 +111,8 @@ def why_no_kubelet_account(api: Api, *, only_read: bool = False) -> str:
     Args:
         only_read: do not look for NodeRestriction, which takes a dry run.
     """
+    if _REVIEWS not in api.discovery.list_served():
+        return f"{_REVIEWS} is not served"
     needed = [_rule("", "users", "impersonate"), _rule("", "groups", "impersonate", _NODES)]
     if refused := _explain_refusal(api, needed):
         return refused
@@ -138,7 +141,7 @@ def _accepts_lease_of_another(api: Api, kubelet: User) -> bool:
 
 def why_no_hollow_nodes(api: Api) -> str:
     """Explain why no node without a kubelet can be made; empty if one can, or none can tell."""
-    if "authorization.k8s.io/v1" not in api.discovery.list_served():
+    if _REVIEWS not in api.discovery.list_served():
         return ""
     needed = [_rule("", "nodes", verb) for verb in ("create", "patch", "delete")]
     return _explain_refusal(api, [*needed, _rule("", "nodes/status", "patch")])

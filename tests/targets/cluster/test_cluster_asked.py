@@ -8,6 +8,7 @@ import pytest
 
 from conformance.engine.requirements import reason_to_skip
 from conformance.scenario.loader import load_scenarios
+from conformance.seam.abilities import Ability
 from conformance.targets.cluster import accounts
 from conformance.targets.cluster.reach import Reach
 from kube.connection import Connection
@@ -75,6 +76,7 @@ def test_who_may_not_make_nodes_skips_scenarios_that_bring_some(
         return f"{rule['resources'][0]} {rule['verbs'][0]}" != refused
 
     monkeypatch.setattr(accounts, "is_allowed", may)
+    monkeypatch.setattr(accounts, "may", lambda *_: False)
     if asks:
         api.served["authorization.k8s.io/v1"] = {}
     found = make_target().capabilities()
@@ -82,6 +84,33 @@ def test_who_may_not_make_nodes_skips_scenarios_that_bring_some(
     wanted = said and f"not supported by this target: hollow-nodes: {said}"
     assert reason_to_skip(brings.scenario.spec, found, None) == wanted
     assert reason_to_skip(brings_none.scenario.spec, found, None) is None
+
+
+@pytest.mark.parametrize(
+    ("allowed", "admits", "says"),
+    [
+        ({"nodes"}, False, None),
+        (set(), False, "the API server has not the authorizer Node: "),
+        ({"nodes", "secrets"}, False, "another authorizer than Node lets kubelets do everything"),
+        ({"nodes"}, True, "the API server has not the admission plugin NodeRestriction"),
+    ],
+)
+def test_kubelets_accounts_are_of_use_where_they_are_confined(
+    api: FakeApi,
+    make_target: MakeTarget,
+    monkeypatch: pytest.MonkeyPatch,
+    allowed: set[str],
+    admits: bool,
+    says: str | None,
+) -> None:
+    def may(_connection: Connection, user: User | None, wanted: Obj, _agent: str = "") -> bool:
+        return user is None or wanted["resource"] in allowed
+
+    monkeypatch.setattr(accounts, "may", may)
+    monkeypatch.setattr(accounts, "_accepts_lease_of_another", lambda *_: admits)
+    api.served["authorization.k8s.io/v1"] = {}
+    lack = make_target().capabilities().explain_lack(Ability.KUBELET_ACCOUNT)
+    assert lack is says if says is None else says in (lack or "")
 
 
 def test_kubelets_list_where_their_sockets_are(make_target: MakeTarget, tmp_path: Path) -> None:
