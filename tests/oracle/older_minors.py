@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.features import Features, gates_of
 from reference_allocator.gates import MINORS, gates_for_version
 from tests.oracle.refused import bodies
 
 Json = dict[str, Any]
+_INT64_MAX = 2**63 - 1
 
 
 def adapt(question: Json, kubernetes: str) -> None:
@@ -40,12 +42,12 @@ def adapt(question: Json, kubernetes: str) -> None:
         _leave_out_distinct_attributes(question)
         _show_counters_everywhere(question)
         _leave_out_shares_of_nothing(question)
+        _leave_out_overflows(question)
         _leave_out_all(question, features, kubernetes)
         if not features.consumable_capacity:
             _leave_out_capacity_requests(question)
     if _is_until(kubernetes, "1.35"):
-        if not features.device_binding_and_status:
-            _leave_out_binding_conditions(question)
+        _leave_out_binding_conditions(question, features)
         _arrange_slices(question)
         if features.partitionable_devices:
             _leave_out_late_refusals(question)
@@ -102,6 +104,19 @@ def _leave_out_shares_of_nothing(question: Json) -> None:
             ]
 
 
+def _leave_out_overflows(question: Json) -> None:
+    """Ask for little where an amount is asked for that 64 bits do not hold.
+
+    Until 1.36 it is brought into a range of values with Go's overflow; since then it is an error
+    (roundUpRange in consumable_capacity.go).
+    """
+    for body in bodies(question):
+        requests = (body.get("capacity") or {}).get("requests") or {}
+        for name, amount in requests.items():
+            if parse_quantity(str(amount)).nanos >= _INT64_MAX * 10**9:
+                requests[name] = "1"
+
+
 def _leave_out_all(question: Json, features: Features, kubernetes: str) -> None:
     """Ask for one device where all are asked for, in what a minor is known to answer otherwise.
 
@@ -143,16 +158,28 @@ def _leave_out_late_refusals(question: Json) -> None:
             device.pop("taints", None)
 
 
-def _leave_out_binding_conditions(question: Json) -> None:
-    """Leave out conditions that put a pool last, which an API server would not have stored.
+def _leave_out_binding_conditions(question: Json, features: Features) -> None:
+    """Leave out conditions where pools with some are not tried in the order of their names.
 
-    Until 1.35 only the implementation that is chosen for them looks at them when pools are sorted
-    (GatherPools in pools_experimental.go).
+    Until 1.35 only the implementation that is chosen for conditions looks at them, and puts pools
+    last of which all slices have some after those of which some have (GatherPools in
+    pools_experimental.go).
     """
-    for item in question.get("slices", ()):
-        for device in item["spec"].get("devices") or ():
-            for field in ("bindingConditions", "bindingFailureConditions", "bindsToNode"):
-                device.pop(field, None)
+    slices = question.get("slices", ())
+    without = {
+        pool
+        for item, pool in zip(slices, list_pools(question), strict=True)
+        if not _has_conditions(item)
+    }
+    for item, pool in zip(slices, list_pools(question), strict=True):
+        if not features.device_binding_and_status or pool in without:
+            for device in item["spec"].get("devices") or ():
+                for field in ("bindingConditions", "bindingFailureConditions", "bindsToNode"):
+                    device.pop(field, None)
+
+
+def _has_conditions(item: Json) -> bool:
+    return any("bindingConditions" in device for device in item["spec"].get("devices") or ())
 
 
 def _arrange_slices(question: Json) -> None:
@@ -168,7 +195,7 @@ def _arrange_slices(question: Json) -> None:
         key=lambda item: (
             item["spec"]["driver"],
             item["spec"]["pool"]["name"],
-            any("bindingConditions" in device for device in item["spec"].get("devices") or ()),
+            _has_conditions(item),
         )
     )
     for number, item in enumerate(question["slices"]):

@@ -66,12 +66,16 @@ class _Estimator(Knowledge):
         if node.constant is not None:
             return _ONE
         total = self.cost_of(node.operand)
+        path = self.path_of(node.operand)
+        if path and self.since_1_38:  # has() is as large as the value that it asks for.
+            self.paths[id(node)] = (*path, node.field)
         if node.test_only:
             return total  # Kubernetes charges nothing for has()
         kinds = ("map", "struct", "param", *(("dyn", "any") if self.since_1_38 else ()))
         if node.operand.type.kind in kinds:
             total = total.add(_ONE)
-        self.paths[id(node)] = (*self.path_of(node.operand), node.field)
+        if not self.since_1_38:
+            self.paths[id(node)] = (*path, node.field)
         return total
 
     def cost_list(self, node: ast.ListExpr) -> Range:

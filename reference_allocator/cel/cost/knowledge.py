@@ -106,10 +106,11 @@ class Knowledge:
         if declared_size is not None:
             self.sizes[id(node)] = declared_size
             return declared_size
-        if _is_scalar(node.type, since_1_38=self.since_1_38):
-            return _ONE
         local = self.find_local(node)
-        return None if local is None else local.size
+        known = None if local is None else local.size
+        if self.since_1_38 and known is not None:
+            return known
+        return _ONE if _is_scalar(node.type, since_1_38=self.since_1_38) else known
 
     def size_or_unknown(self, node: Node) -> Range:
         """Return the size of an expression's value, or the range of all sizes."""
