@@ -25,6 +25,8 @@ def to_storage(obj: Obj) -> None:
             exactly = {name: request.pop(name) for name in types()[_EXACTLY] if name in request}
             if exactly.get("deviceClassName") == "":  # which Go cannot tell from none
                 del exactly["deviceClassName"]
+            if not exactly.get("tolerations"):
+                exactly.pop("tolerations", None)
             if exactly:
                 request["exactly"] = exactly
         for device in list_devices(obj):

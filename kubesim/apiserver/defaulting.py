@@ -75,9 +75,12 @@ def drop_deallocated(new: Obj, old: Obj) -> None:
         retain_items(new["status"], "devices", lambda report: device_key(report) not in deallocated)
 
 
-def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:
-    """Complete a changed object in its stored version, in place, as far as defaults can matter."""
-    _set_defaults_of_kind(obj, clock, flat=False)
+def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock, submitted_as: str) -> None:
+    """Complete a changed object in its stored version, in place, as far as defaults can matter.
+
+    ``submitted_as``: the apiVersion in which it was sent.
+    """
+    _set_defaults_of_kind(obj, clock, flat=submitted_as.endswith("/v1beta1"))
     if obj["kind"] == "DeviceTaintRule":
         taint, old_taint = obj["spec"].get("taint") or {}, old["spec"]["taint"]
         # It says since when there is this effect (registry/resource/devicetaintrule/strategy.go).

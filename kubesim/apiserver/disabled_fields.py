@@ -66,9 +66,9 @@ def drop_disabled_fields(
     """Drop what is off from a new or changed object in its stored version, in place.
 
     What belongs to a gate stays if there was something of it before the change, in ``old``.
-    ``kubernetes``: the server's minor; 1.34 keeps tolerations of requests, gate or no gate.
+    ``kubernetes``: the server's minor; 1.34 keeps some fields, gate or no gate.
     """
-    kept = {"tolerations"} if kubernetes == "1.34" else set()
+    kept = {"distinctAttribute", "tolerations"} if kubernetes == "1.34" else set()
     used = {
         gate: True
         for _, _, needed in (() if old is None else list_gated_fields(old))

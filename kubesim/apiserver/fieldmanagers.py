@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from kube.errors import ApiError, Cause
@@ -34,6 +35,8 @@ _UNOWNED: Final = frozenset(
     | {("metadata", "resourceVersion")}
 )
 """Fields that nobody has (``stripMetaManager``)."""
+
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 
 _STATUS_RESETS: Final[Mapping[str, tuple[Path, ...]]] = {
     "Deployment": (("metadata", "labels"),),
@@ -90,13 +93,8 @@ class FieldManagers:
         """Note that an object is gone."""
         self._known_objects.pop(uid, None)
 
-    def own_updated(
-        self, writer: str, api_version: str, subresource: str, *, patched: bool = False
-    ) -> OwnFields:
-        """Return what gives a creation's or an update's fields to who wrote them.
-
-        ``patched``: by a patch.
-        """
+    def own_updated(self, writer: str, api_version: str, subresource: str) -> OwnFields:
+        """Return what gives a creation's or an update's fields to who wrote them."""
         manager = Manager(writer, api_version, subresource)
 
         def own(old: Obj | None, new: Obj, sent: Any) -> list[Obj]:
@@ -106,7 +104,7 @@ class FieldManagers:
                 managers = {} if is_reset else _decode_entries(sent) or managers
             if old is not None and not managers:
                 return []
-            return _encode_entries(self._update(managers, old, new, manager, patched=patched))
+            return _encode_entries(self._update(managers, old, new, manager, is_sent=True))
 
         return own
 
@@ -165,7 +163,10 @@ class FieldManagers:
                 _take_away(managers, other, comparisons[managers[other].api_version])
         if not managers[applier].fields:
             del managers[applier]
-        new.setdefault("metadata", {})["managedFields"] = _encode_entries(managers)
+        # All of it may be gone with what was applied before, but not which object it is.
+        identity = {name: item for name, item in live["metadata"].items() if name in _IDENTITY}
+        new["metadata"] = identity | (new.get("metadata") or {})
+        new["metadata"]["managedFields"] = _encode_entries(managers)
         return new
 
     def _read_managers(self, live: Obj | None, api_version: str) -> Managers:
@@ -191,15 +192,17 @@ class FieldManagers:
         new: Obj,
         manager: Manager,
         *,
-        patched: bool = False,
+        is_sent: bool = False,
     ) -> Managers:
-        """Return what each manager has after one has made a new object of an old one."""
+        """Return what each manager has after one has made a new object of an old one.
+
+        ``is_sent``: in a request.
+        """
         managers, version = dict(managers), manager.api_version
-        if old is None:
-            old = {"apiVersion": new["apiVersion"], "kind": new["kind"], "metadata": {}}
-        before, after = _encode_as(old, version), _encode_as(new, version)
+        before = _encode_nothing(new["kind"], version) if old is None else _encode_as(old, version)
+        after = _encode_as(new, version)
         comparisons = _compare_by_version(managers, before, after, manager)
-        if patched and not manager.subresource and _has_policies(old) and _has_policies(new):
+        if is_sent and not manager.subresource and old and all(map(_has_policies, (old, new))):
             for compared in comparisons.values():
                 compared.modified.add(("spec", "devices"))
         for other in [*managers]:
@@ -294,8 +297,8 @@ def _compare_by_version(
 def _has_policies(obj: Obj) -> bool:
     """Return whether devices of a slice have request policies.
 
-    To patch an object is to write it, and Go keeps the text of a quantity that it has written where
-    there is a pointer to it; with it no list of devices equals the one that there was.
+    Go keeps the text of a quantity that it has read or written where there is a pointer to it; with
+    it no list of devices that is sent equals the one that there was.
     """
     capacities = (
         capacity
@@ -312,6 +315,12 @@ def _encode_as(obj: Obj, version: str) -> Obj:
         conversion.to_storage(stored)
         obj = conversion.to_version(stored, version)
     return encode_object(obj, is_sent=True)
+
+
+@cache
+def _encode_nothing(kind: str, version: str) -> Obj:
+    """Return an object of which nothing is said, as a version writes it; not changed."""
+    return encode_object({"apiVersion": version, "kind": kind, "metadata": {}}, is_sent=True)
 
 
 def _is_reset(kind: str, manager: Manager, path: Path) -> bool:

@@ -147,8 +147,7 @@ class Handler:
                 version = ref.api_version
                 own = None
                 if writer:
-                    is_patch = verb == "patch"
-                    own = self.fields.own_updated(writer, version, subresource, patched=is_patch)
+                    own = self.fields.own_updated(writer, version, subresource)
                 changed = api.change(ref, change, subresource, namespace, status_check, verb, own)
                 return changed if request.dry_run else self._remember(changed, own)
             case "delete", "":

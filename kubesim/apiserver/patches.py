@@ -55,6 +55,8 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
+    if isinstance(value, _Replacement):
+        return [*value]
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if type(value) is dict:  # data of drivers that knows its text stays as it is
@@ -91,8 +93,12 @@ def as_merge_patch(live: Obj, patch: Obj) -> Obj:
                 live_value if isinstance(live_value, dict) else {}, value
             )
         else:
-            result[field] = value
+            result[field] = _Replacement(value) if isinstance(value, list) else value
     return result
+
+
+class _Replacement(list[Any]):
+    """A list of a strategic patch, which takes the place of another as it is, nulls and all."""
 
 
 def _merge_list(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj]:

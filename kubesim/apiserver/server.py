@@ -228,7 +228,7 @@ class ApiServer:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = clone(old["status"])
-            defaulting.apply_to_change(new, old, self._cluster.clock)
+            defaulting.apply_to_change(new, old, self._cluster.clock, ref.api_version)
             entries = own and own(old, new, sent_entries)
             is_slice = kind.name == "ResourceSlice"
             is_changed = is_slice and goforms.drop_unset(new)["spec"] != old["spec"]

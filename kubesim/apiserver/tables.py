@@ -287,11 +287,11 @@ def build_table(
     has_name, has_age = "Name" in names, "Age" in names or kind == "Event"
 
     def age(timestamp: str) -> str:
-        return human_duration(age_of(timestamp))
+        return human_duration(age_of(timestamp)) if timestamp else "<unknown>"
 
     def row(obj: Obj) -> Obj:
-        first_cells = () if has_name else (obj["metadata"]["name"],)
-        last_cells = () if has_age else (age(obj["metadata"]["creationTimestamp"]),)
+        first_cells = () if has_name else (obj["metadata"].get("name", ""),)  # none of a bookmark
+        last_cells = () if has_age else (age(obj["metadata"].get("creationTimestamp", "")),)
         partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
         shown = {**partial, "metadata": obj["metadata"]}
         return {"cells": [*first_cells, *cells(obj, age), *last_cells], "object": shown}

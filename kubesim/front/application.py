@@ -29,7 +29,7 @@ from kubesim.front import body as bodies
 from kubesim.front.answers import Form, Warnings
 from kubesim.front.backend import Backend
 from kubesim.front.body import Sent
-from kubesim.front.call import Call, read_call, wanted_of
+from kubesim.front.call import NEWEST_PLACE, Call, read_call, wanted_of
 from kubesim.front.discovery import answer_discovery
 from kubesim.front.options import (
     Parameters,
@@ -81,7 +81,7 @@ _MAX_UNFINISHED_LISTS: Final = 50
 _OPTIONS_FIRST_UNTIL: Final = 35
 """The last minor that reads the options of a list before it looks what a client accepts."""
 _UNREADABLE_UNTIL: Final = 34
-"""The last minor that answers 500 to options of a deletion of many that it cannot decode."""
+"""The last minor that answers 500 to options of a deletion that it cannot decode."""
 _WARNED_SINCE: Final = 38
 """The minor that warns of DeviceTaintRules about all devices."""
 _TOO_OLD: Final = "The provided continue parameter is too old to display a consistent list result."
@@ -288,11 +288,6 @@ class Application:
             request = self._build_request(call, "patch", body, options, manager)
 
             def check(merged: Obj) -> Obj:
-                if "metadata" in patch and patch["metadata"] is None:  # nothing of it stays
-                    entries = merged["metadata"].get("managedFields")
-                    meta = bodies.name_as_called(call)
-                    meta |= {"managedFields": entries} if entries else {}
-                    merged = {**merged, "metadata": meta}
                 merged = bodies.convert_merged(call, merged)
                 bodies.check_names(call, merged)
                 return merged
@@ -331,9 +326,9 @@ class Application:
         try:
             options = read_delete_options(call.query, body)
         except ApiError as error:
-            if call.name or error.code != 400 or call.minor > _UNREADABLE_UNTIL:
+            if not body or error.code == 422 or call.minor > _UNREADABLE_UNTIL:
                 raise
-            raise ApiError(500, "", error.message) from None
+            raise ApiError(500, "", error.message.replace(NEWEST_PLACE, call.scheme)) from None
         if call.name:
             return handler.delete(call.ref, options, call.namespace, call.user)
         self._authorize(call)

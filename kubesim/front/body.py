@@ -36,6 +36,8 @@ from reference_allocator.api import schema
 from reference_allocator.api.quantity import WrittenNumber
 from reference_allocator.api.quoting import go_quote
 
+_WITHOUT_EMBEDDED_UNTIL: Final = 34
+"""The last minor built with a Go whose decoder does not name embedded structs in paths."""
 MAX_BODY: Final = 3 << 20  # Bytes of a request (MaxRequestBodyBytes of apiserver's config).
 
 APPLY: Final = "application/apply-patch+yaml"
@@ -255,12 +257,6 @@ def drop_repeated_owners(obj: Obj, warn: Warn, when: str = "") -> None:
 _AFTER_ADMISSION: Final = " after mutating admission happens"
 
 
-def name_as_called(call: Call) -> Obj:
-    """Return metadata that say which object a call is about, and nothing else."""
-    meta = {"name": call.name}
-    return {**meta, "namespace": call.namespace} if call.kind.namespaced else meta
-
-
 def check_names(call: Call, obj: Obj) -> None:
     """Check that an object is the one of its call. Raises ApiError: 400."""
     meta = obj.setdefault("metadata", {})
@@ -437,9 +433,9 @@ def _list_typed_errors(
             inner = shape[len(schema.MAP) :] if fields is None else fields.get(key)
             if inner is None or (shape, key) in lacking:
                 yield f"{path}.{key}", "field not declared in schema"
-            else:
-                inner_mark = fieldsets.find_mark(shape, key)
-                yield from _list_typed_errors(inner, item, f"{path}.{key}", lacking, inner_mark)
+                return
+            inner_mark = fieldsets.find_mark(shape, key)
+            yield from _list_typed_errors(inner, item, f"{path}.{key}", lacking, inner_mark)
     elif shape.startswith(schema.LIST):
         if not isinstance(value, list):
             yield path, f"expected list, got {_show_untyped(value)}"
@@ -561,7 +557,13 @@ def apply_field_validation(
             told = warn
         case _:
             told = _tell_nobody
-    return decode_object(call.kind, obj, told, in_maps=in_maps, lacking=call.lacking)
+    try:
+        return decode_object(call.kind, obj, told, in_maps=in_maps, lacking=call.lacking)
+    except DecodingError as error:
+        if call.minor <= _WITHOUT_EMBEDDED_UNTIL:
+            error.message = error.message.replace(".DeviceConfiguration.", ".")
+            error.why = error.why.replace(".DeviceConfiguration.", ".")
+        raise
 
 
 def _tell_nobody(_text: str) -> None:

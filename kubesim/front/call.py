@@ -31,6 +31,7 @@ WITHOUT_STATUS: Final = frozenset(
 """Kinds that have no subresource ``status``."""
 
 
+NEWEST_PLACE: Final = "pkg/runtime/scheme.go:111"
 _LINES_UNTIL: Final = 34
 
 
@@ -65,7 +66,7 @@ class Call:
     @property
     def scheme(self) -> str:
         """The place in Kubernetes' source that errors of unknown kinds name."""
-        return f"pkg/runtime/scheme.go:{110 if self.minor <= _LINES_UNTIL else 111}"
+        return "pkg/runtime/scheme.go:110" if self.minor <= _LINES_UNTIL else NEWEST_PLACE
 
     @property
     def lacking(self) -> Fields:
@@ -78,7 +79,7 @@ class Call:
 
     @property
     def is_watch(self) -> bool:
-        return _is_watch(self.method, self.query)
+        return not self.name and _is_watch(self.method, self.query)
 
     def explain_deprecation(self) -> str:
         """Return the server's warning that the version will be gone, "" for none."""
@@ -132,7 +133,7 @@ def wanted_of(method: str, path: str, query: Parameters) -> RequestAttributes:
         match[group_name] or "" for group_name in ("plural", "ns", "name", "sub")
     )
     kind = Kind(plural, plural, group, (version,), namespaced=bool(namespace))
-    verb = _verb_of(method, name, watches=_is_watch(method, query))
+    verb = _verb_of(method, name, watches=not name and _is_watch(method, query))
     return Attributes(verb, kind, sub, namespace, name)
 
 

@@ -19,6 +19,7 @@ from kubesim.front.answers import Form
 from kubesim.front.backend import Backend, Event, FellBehindError, History
 from kubesim.front.body import build_status
 from kubesim.front.call import Call
+from kubesim.goforms import encode_object
 
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 
@@ -140,7 +141,7 @@ def _list_initial_lines(
     if options.initial_events is False:
         return revision, position, b""
     lines = [_format_line("ADDED", shape(obj)) for obj in selected]
-    if options.bookmarks and "sendInitialEvents" in call.query:
+    if options.bookmarks and options.initial_events:
         lines.append(_format_bookmark(call, revision, shape, {_INITIAL_END: "true"}))
     return revision, position, b"".join(lines)
 
@@ -177,4 +178,4 @@ def _format_bookmark(
     if annotations:
         meta["annotations"] = annotations
     typed = {"kind": call.kind.name, "apiVersion": call.api_version}
-    return _format_line("BOOKMARK", shape({**typed, "metadata": meta}))
+    return _format_line("BOOKMARK", shape(encode_object({**typed, "metadata": meta})))

@@ -60,7 +60,7 @@ _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors
         lambda new, old, _: workloads.check_change(new, old),
     ),
     "PriorityClass": lambda new, old, _: workloads.check_priority_class_update(new, old),
-    "ResourceClaim": lambda new, old, _: dra.check_immutable_spec(new, old),
+    "ResourceClaim": dra.check_immutable_spec,
     "ResourceClaimTemplate": dra.check_template_update,
     "DeviceClass": dra.check_class,
     "ResourceSlice": lambda new, old, server: (
@@ -89,7 +89,7 @@ def find_create_errors(
         namespace_labels: labels of its namespace (admin access depends on one).
         expressions: what new CEL expressions may use.
     """
-    errors = list(names.check_metadata(kind, obj))
+    errors = [*names.check_metadata(kind, obj, minor=expressions.minor)]
     if kind.name in _CREATE_CHECKS:
         errors += _CREATE_CHECKS[kind.name](obj, namespace_labels, expressions)
     if not expressions.with_declared_rules:

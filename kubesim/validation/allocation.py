@@ -40,6 +40,7 @@ from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX, CONFIGS_MAX, 
 ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 _PATH: Final = "status.allocation"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID_PROBLEM: Final = "must be a lowercase UUID in 8-4-4-4-12 format"
 _DATA_MAX: Final = 10 * 1024
 _IPS_MAX: Final = 16
 _NETWORK_MAX: Final = {"interfaceName": 256, "hardwareAddress": 128}
@@ -127,11 +128,7 @@ def _check_result(result: Obj, path: str, subrequests: dict[str, set[str]]) -> I
         yield from check_toleration(tolerated, f"{path}.tolerations[{index}]")
     share = result.get("shareID")
     if share is not None and not _UUID.fullmatch(share):
-        detail = (
-            "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with"
-            " lowercase hexadecimal characters"
-        )
-        yield invalid(f"{path}.shareID", share, detail)
+        yield invalid(f"{path}.shareID", share, _UUID_PROBLEM)
     yield from check_skipped(result.get("skipNodeOperations") or [], f"{path}.skipNodeOperations")
 
 
@@ -143,8 +140,7 @@ def _check_config(config: Obj, path: str, subrequests: dict[str, set[str]]) -> I
 def _check_report(device: Obj, path: str, allocated: set[str]) -> Iterator[FieldError]:
     yield from check_fields(device, path, names.DEVICE)
     if device.get("shareID") is not None and not _UUID.fullmatch(device["shareID"]):
-        detail = "must be a lowercase UUID in 8-4-4-4-12 format"
-        yield invalid(f"{path}.shareID", device["shareID"], detail)
+        yield invalid(f"{path}.shareID", device["shareID"], _UUID_PROBLEM)
     if _device_key(device) not in allocated:
         names_of_device = ("driver", "pool", "device", "shareID")
         shown = {name[:1].upper() + name[1:]: device.get(name) or "" for name in names_of_device}

@@ -9,7 +9,6 @@ types, have the paths of the version that was sent, and show whole values
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -17,6 +16,7 @@ from typing import Any, Final
 from kube.errors import Cause
 from kube.values import Obj
 from kubesim.goforms import encode_object, load_go_names, order_fields
+from kubesim.validation.errors import duplicate
 from reference_allocator.api import schema
 
 _FLAT: Final = "resource.k8s.io/v1beta1"
@@ -144,5 +144,4 @@ def _with_value(cause: Cause, root: str, written: Obj) -> Cause:
         value = value[segment]
     if not isinstance(value, dict):
         return cause
-    text = json.dumps(order_fields(shape, value), separators=(",", ":"))
-    return Cause(cause.field, cause.reason, f"Duplicate value: {text}")
+    return Cause(cause.field, cause.reason, duplicate("", order_fields(shape, value)).body)

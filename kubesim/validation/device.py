@@ -172,7 +172,7 @@ def check_binding(device: Obj, path: str) -> Iterator[FieldError]:
     for missing, used in (_BINDING_FIELDS, _BINDING_FIELDS[::-1]):
         if device.get(used) and not device.get(missing):
             detail = f"{missing} are required to use {used}"
-            yield invalid(f"{path}.{missing}", None, detail)
+            yield invalid(f"{path}.{missing}", device.get(missing), detail)
 
 
 def _check_attribute(attribute: Obj, path: str, shown: str) -> Iterator[FieldError]:

@@ -6,6 +6,7 @@ Source: pkg/apis/resource/validation/validation.go and pkg/registry/resource (ad
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from kube.values import Obj
 from kubesim.goforms import drop_unset, load_go_names, show_internal
@@ -17,6 +18,7 @@ from reference_allocator.api.limits import CONFIGS_MAX
 from reference_allocator.api.names import label_key_problems
 
 Labels = Mapping[str, str]
+_LOOKED_INTO_UNTIL: Final = 34
 
 
 def check_claim(
@@ -60,8 +62,10 @@ def _check_template_spec(template: Obj, expressions: Expressions) -> Iterator[Fi
     yield from device_requests.check_claim_spec(inner, "spec.spec", expressions)
 
 
-def check_immutable_spec(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """Check that the spec of a claim did not change."""
+def check_immutable_spec(new: Obj, old: Obj, server: Expressions) -> Iterator[FieldError]:
+    """Check that the spec of a claim did not change; until 1.34 it is looked into, too."""
+    if server.minor <= _LOOKED_INTO_UNTIL:
+        yield from device_requests.check_claim_spec(new.get("spec") or {}, "spec", server)
     if drop_unset(new).get("spec") != old.get("spec"):
         yield invalid("spec", None, "field is immutable")
 

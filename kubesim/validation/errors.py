@@ -46,23 +46,25 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
     """Return the error of a malformed value."""
-    return FieldError(path, "FieldValueInvalid", _body(f"Invalid value: {_show(value)}", detail))
+    return FieldError(
+        path, "FieldValueInvalid", _body(f"Invalid value: {show_value(value)}", detail)
+    )
 
 
 def duplicate(path: str, value: Any) -> FieldError:
     """Return the error of a value that must be unique and is not."""
-    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_show(value)}")
+    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {show_value(value)}")
 
 
 def not_found(path: str, value: Any, detail: str = "") -> FieldError:
     """Return the error of a reference to something that is not there."""
-    return FieldError(path, "FieldValueNotFound", _body(f"Not found: {_show(value)}", detail))
+    return FieldError(path, "FieldValueNotFound", _body(f"Not found: {show_value(value)}", detail))
 
 
 def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
     """Return the error of a value that is not one of an enumeration's."""
     listed = ", ".join(f'"{item}"' for item in supported)
-    body = _body(f"Unsupported value: {_show(value)}", f"supported values: {listed}")
+    body = _body(f"Unsupported value: {show_value(value)}", f"supported values: {listed}")
     return FieldError(path, "FieldValueNotSupported", body)
 
 
@@ -178,8 +180,8 @@ def _body(start: str, detail: str) -> str:
     return f"{start}: {detail}" if detail else start
 
 
-def _show(value: Any) -> str:
-    """Print as Go does: strings quoted, all else as compact JSON with <, > and & escaped."""
+def show_value(value: Any) -> str:
+    """Return a value as Go prints it: a quoted string, or compact JSON with <, > and & escaped."""
     if isinstance(value, str):
         return go_quote(value)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -61,13 +61,13 @@ def check_metadata(
 ) -> Iterator[FieldError]:
     """Check name, labels and owner references of an object that has its name already.
 
-    ``minor``: of the API server; until 1.34 what a changed class's name begins with is looked at.
+    ``minor``: of the API server; until 1.34 what a class's name begins with is looked at.
     """
     meta = obj["metadata"]
     name = meta.get("name") or ""
     if meta.get("generateName"):
         yield from _check_generate_name(kind, meta["generateName"], is_new=is_new)
-        if kind.name == "DeviceClass" and not is_new and minor <= _CLASS_PREFIX_UNTIL:
+        if kind.name == "DeviceClass" and minor <= _CLASS_PREFIX_UNTIL:
             yield from check_subdomain(meta["generateName"], "metadata.generateName")
     if not name:
         yield required("metadata.name", "name or generateName is required")

@@ -23,7 +23,7 @@ from kubesim.validation.errors import FieldError, duplicate, invalid, required
 
 _OWNER: Final = re.compile(r"metadata\.ownerReferences\[(\d+)\]\.(\w+)")
 _ATTRIBUTE: Final = re.compile(r"spec\.devices\[(\d+)\]\.attributes\[([^]]*)\]")
-_REQUEST: Final = re.compile(r".*\.(requests|firstAvailable)\[\d+\]")
+_REQUEST: Final = re.compile(r".*\.(requests|firstAvailable)\[\d+\](\.name)?")
 _REPORT: Final = re.compile(r"status\.devices\[(\d+)\]")
 _CONDITION: Final = re.compile(r".*\.conditions\[\d+\]")
 _CONSTRAINT: Final = re.compile(
@@ -35,6 +35,7 @@ _SPECS: Final = {
     "ResourceClaim": "resource/v1.ResourceClaimSpec",
     "ResourceClaimTemplate": "resource/v1.ResourceClaimTemplateSpec",
 }
+_NOT_ALLOCATED: Final = "must be an allocated device in the claim"
 _DUPLICATE: Final = "FieldValueDuplicate"
 _UUID_LENGTHS: Final = (32, 36, 38, 45)
 _BOUNDS: Final = {"default is less than min": "min", "default is more than max": "max"}
@@ -49,7 +50,7 @@ def reword(errors: Iterable[FieldError], obj: Obj, server: Expressions) -> Itera
     """
     is_extended_name_told = False
     if server.minor <= 34:
-        errors = _as_in_1_34(errors)
+        errors = _as_in_1_34([*errors])
     for error in errors:
         if error.path == "spec.extendedResourceName":
             if not is_extended_name_told:
@@ -60,12 +61,42 @@ def reword(errors: Iterable[FieldError], obj: Obj, server: Expressions) -> Itera
             yield from _reword(error, obj, server)
 
 
-def _as_in_1_34(errors: Iterable[FieldError]) -> Iterator[FieldError]:
+def _is_of_no_name(error: FieldError) -> bool:
+    is_qualified = error.path.endswith((".matchAttribute", ".distinctAttribute"))
+    return is_qualified and error.body.startswith('Invalid value: "": a valid C identifier')
+
+
+def _find_key_field(path: str) -> str:
+    """Return the field that 1.34 names of items of a list that are the same."""
+    for pattern, field in _KEY_FIELDS.items():
+        if re.fullmatch(pattern, path):
+            return field
+    return ""
+
+
+_KEY_FIELDS: Final = {
+    r".*\.devices\.requests\[\d+\]": ".name",
+    r".*\.firstAvailable\[\d+\]": ".name",
+    r"spec\.(devices|sharedCounters)\[\d+\]": ".name",
+    r"status\.reservedFor\[\d+\]": ".uid",
+}
+
+
+def _as_in_1_34(errors: list[FieldError]) -> Iterator[FieldError]:
     """Yield errors as 1.34 has them: lengths in characters, an empty driver's name looked into."""
+    nameless = {error.path for error in errors if _is_of_no_name(error)}
     for error in errors:
+        if error.path in nameless:
+            if _is_of_no_name(error):
+                yield required(error.path, "name required")
+            continue
         body = re.sub(r"(must be no more than \d+) bytes", r"\1 characters", error.body)
         qualified = "a fully qualified name must be a domain and a name separated by a slash"
-        yield replace(error, body=body.replace(qualified, "must include a domain"))
+        body = body.replace(qualified, "must include a domain")
+        if error.path.endswith(".effect"):
+            body = body.replace(', "None"', "")
+        place = _find_key_field(error.path) if error.reason == _DUPLICATE else ""
+        yield replace(error, path=f"{error.path}{place}", body=body)
         if error.path.endswith(".driver") and error.body == "Required value":
             yield from names.check_subdomain("", error.path)
 
@@ -74,7 +105,7 @@ def _reword(error: FieldError, obj: Obj, server: Expressions) -> Iterator[FieldE
     path, body = error.path, error.body
     lacking = list_lacking_fields(server.kubernetes)
     if path.startswith("metadata."):
-        yield from _reword_metadata(error, obj)
+        yield from _reword_metadata(error, obj, server)
     elif path == "spec" and body.endswith(_IMMUTABLE) and obj["kind"] in _SPECS:
         shown = show_internal(_SPECS[obj["kind"]], obj.get("spec") or {}, lacking)
         yield invalid(path, shown, _IMMUTABLE)
@@ -94,6 +125,11 @@ def _reword(error: FieldError, obj: Obj, server: Expressions) -> Iterator[FieldE
         report = obj["status"]["devices"][int(match[1])]
         fields = ("driver", "pool", "device", "shareID")
         yield duplicate(path, {f[:1].upper() + f[1:]: report.get(f) or "" for f in fields})
+    elif (
+        path.startswith("status.devices[") and server.minor <= 34 and body.endswith(_NOT_ALLOCATED)
+    ):
+        shown = {name: {} for name in ("Driver", "Pool", "Device", "ShareID")}  # unique.Handle
+        yield invalid(path, shown, _NOT_ALLOCATED)
     elif path.endswith(".type") and body == "Required value: is required":
         yield from names.check_label_key("", path)
     elif _CONDITION.fullmatch(path) and error.reason == _DUPLICATE:
@@ -110,13 +146,13 @@ def _reword(error: FieldError, obj: Obj, server: Expressions) -> Iterator[FieldE
         yield error
 
 
-def _reword_metadata(error: FieldError, obj: Obj) -> Iterator[FieldError]:
+def _reword_metadata(error: FieldError, obj: Obj, server: Expressions) -> Iterator[FieldError]:
     match = _OWNER.fullmatch(error.path)
     if match is not None:  # errors of all owners stand at one place
         value = obj["metadata"]["ownerReferences"][int(match[1])].get(match[2]) or ""
         what = "version must" if match[2] == "apiVersion" else "must"
         yield invalid(f"metadata.ownerReferences.{match[2]}", value, f"{what} not be empty")
-    elif error.path == "metadata.name" and obj["kind"] == "DeviceClass":
+    elif error.path == "metadata.name" and obj["kind"] == "DeviceClass" and server.minor > 34:
         yield replace(error, body=error.body.replace("253 characters", "253 bytes"))
     else:
         yield error

@@ -99,7 +99,8 @@ var numbers = table{}
 // isNamed says of which types the fields in Go are collected.
 func isNamed(owner string) bool {
 	return strings.HasPrefix(owner, "resource/") || strings.HasPrefix(owner, "core/v1.NodeSelector") ||
-		owner == "meta/v1.Condition" || owner == "meta/v1.ObjectMeta" || owner == "meta/v1.OwnerReference"
+		owner == "meta/v1.Condition" || owner == "meta/v1.ManagedFieldsEntry" ||
+		owner == "meta/v1.ObjectMeta" || owner == "meta/v1.OwnerReference"
 }
 
 // goNames collects the fields of types in their order: the Go name of each, "=" and its

@@ -16,7 +16,7 @@ import secrets
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -28,7 +28,7 @@ from localkube.layout import default_cache
 from tests.kubesim.apidiff import recorded
 from tests.kubesim.apidiff.answers import Answer
 from tests.kubesim.apidiff.differences import Difference, ask, compare, explain, make_small
-from tests.kubesim.apidiff.requests import Case, case_of
+from tests.kubesim.apidiff.requests import Case, case_of, watch_of
 from tests.kubesim.apidiff.servers import PROGRAMS, Ours, Real, bare_server, create_namespace
 
 _AGAIN: Final = 2
@@ -45,13 +45,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     server.add_argument("--binaries", type=Path, help="folder with etcd and kube-apiserver")
     server.add_argument("--kubeconfig", type=Path, help="of a bare API server that runs")
     parser.add_argument("--kubernetes", default="1.37.1", help="its version")
+    parser.add_argument(
+        "--gate", action="append", default=[], help="NAME=true or NAME=false, many times"
+    )
     parser.add_argument("-n", type=int, default=2000, help="how many cases")
     parser.add_argument("--seed", type=int, default=0, help="default: a fresh one")
+    parser.add_argument("--watches", action="store_true", help="draw watches, a second each")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--output", type=Path, default=Path("build/apidiff"))
     parser.add_argument("--record", type=Path, help="file to keep the real answers in")
     options = parser.parse_args(arguments)
     options.seed = options.seed or secrets.randbelow(1 << 32)
+    gates = {
+        name: value == "true" for name, _, value in (gate.partition("=") for gate in options.gate)
+    }
     last = options.first + options.n - 1
     sys.stdout.write(f"seed {options.seed}, cases {options.first} to {last}\n")
     with ExitStack() as stack:
@@ -62,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             version = f"v{options.kubernetes}"
             binaries = resolve_binaries(options.binaries, default_cache(), PROGRAMS, _say, version)
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="apidiff-")))
-            real = stack.enter_context(bare_server(binaries, folder))
-        ours = stack.enter_context(closing(Ours(options.kubernetes)))
+            real = stack.enter_context(bare_server(binaries, folder, gates))
+        ours = stack.enter_context(closing(Ours(options.kubernetes, gates)))
         return _run(options, real, ours)
 
 
@@ -77,8 +84,9 @@ def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
     requests = 0
     reported_at = time.monotonic()
     recording = recorded.Recording(options.record) if options.record else None
+    draw = watch_of if options.watches else case_of
     numbers = range(options.first, options.first + options.n)
-    for number, case, real_answers in _ask_ahead(real, options.seed, numbers):
+    for number, case, real_answers in _ask_ahead(real, draw, options.seed, numbers):
         our_answers = ask(ours, case)
         requests += len(case.requests)
         for index, pair in enumerate(zip(real_answers, our_answers, strict=True)):
@@ -113,13 +121,13 @@ def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
 
 
 def _ask_ahead(
-    real: Real, seed: int, numbers: Iterable[int]
+    real: Real, draw: Callable[[int, int], Case], seed: int, numbers: Iterable[int]
 ) -> Iterator[tuple[int, Case, list[Answer]]]:
     """Yield each case with its answers, in their order; a few of the next are asked meanwhile."""
     asked: deque[tuple[int, Case, Future[list[Answer]]]] = deque()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for number in numbers:
-            case = case_of(seed, number)
+            case = draw(seed, number)
             asked.append((number, case, pool.submit(ask, real, case)))
             if len(asked) > 4 * _AT_ONCE:
                 first, earlier, answers = asked.popleft()

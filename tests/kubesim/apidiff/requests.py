@@ -197,6 +197,11 @@ def case_of(seed: int, number: int) -> Case:
     return _Draw(random.Random(f"{seed}/{number}"), f"c{number}").draw()
 
 
+def watch_of(seed: int, number: int) -> Case:
+    """Return a case with a watch, which takes a second."""
+    return _Draw(random.Random(f"{seed}/watch/{number}"), f"w{number}").draw_watch()
+
+
 class _Draw:
     """What is drawn for one case, whose objects all have names that begin with ``name``."""
 
@@ -225,11 +230,36 @@ class _Draw:
             ],
             [40, 14, 14, 8, 8, 6, 6, 4],
         )[0]()
-        sent = [*drawn]
+        return self._with_cleanup([*drawn])
+
+    def _with_cleanup(self, sent: list[Sent]) -> Case:
         if all(("dryRun", "All") in request.query for request in sent):
             return Case(sent)
         freed = Sent("PATCH", self._item, (), {"metadata": {"finalizers": None}}, _MERGE)
         return Case(sent, [Sent("DELETE", self._item), freed])
+
+    def draw_watch(self) -> Case:
+        choose = self._dice.choice
+        query = [("watch", choose(("true", "true", "1", ""))), ("timeoutSeconds", "1")]
+        query.append(("labelSelector", f"case={self._name}"))
+        if self._dice.random() < 0.5:
+            query.append(("sendInitialEvents", choose(("true", "true", "false"))))
+            query.append(
+                ("resourceVersionMatch", choose(("NotOlderThan", "NotOlderThan", "Exact")))
+            )
+        for name, values in {
+            "allowWatchBookmarks": ("true", "true", "false"),
+            "resourceVersion": ("", "", "0", "x", "-1", "99999999999"),
+            "fieldSelector": (f"metadata.name={self._name}", "metadata.name=x", "a=b"),
+            "includeObject": ("None", "Object", "Metadata"),
+            "limit": ("1", "x"),
+        }.items():
+            if self._dice.random() < 0.3:
+                query.append((name, choose(values)))
+        accept = choose((*_ACCEPTS, "application/json;stream=watch")) if choose((0, 1)) else ""
+        path = self._item if self._dice.random() < 0.2 else self._collection
+        watch = Sent("GET", path, tuple(query), accept=accept)
+        return self._with_cleanup([self._create(), watch])
 
     def _build_object(self, faults: int) -> Obj:
         obj: Obj = {
