@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from ci.allocators.changes import describe_changes, find_predecessor
 from conformance.allocators.check import Checker
+from conformance.allocators.features import features_of
 from conformance.allocators.program import Program
 from conformance.allocators.questions import VECTORS, AskedQuestion, draw_questions, read_questions
 from conformance.allocators.record import CheckHeader
@@ -153,9 +154,13 @@ def _ask(item: Implementation, questions: Sequence[AskedQuestion], *, small: int
 
 
 def _can_be(question: Json, place: str) -> bool:
-    """Whether nodes of a question may be to be made: nothing of theirs is in use."""
-    given = any((item.get("status") or {}).get("allocation") for item in question["claims"])
-    return place != "template" or not (question.get("allocated") or given)
+    """Whether nodes of a question may be to be made: what is not there is not in use or updated."""
+    pods = (question, *question.get("following", ()))
+    given = any(
+        (item.get("status") or {}).get("allocation") for pod in pods for item in pod["claims"]
+    )
+    updating = "updating" in features_of(question)
+    return place != "template" or not (question.get("allocated") or given or updating)
 
 
 if __name__ == "__main__":

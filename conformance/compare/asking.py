@@ -4,6 +4,9 @@ A line in: {"id", "pod", "add", "cordon", "end"}; a line out: {"id", "pods": [{"
 "reasons": [{"reason", "nodes"}], "note"}]}, or {"id", "invalid"} where the line cannot be answered.
 ``add`` has Nodes and ResourceSlices, as a node group would add them: where there are Nodes, the
 answer is about these alone. Each line is about the same snapshot; nothing of it stays.
+
+A line {"id", "events": [{"type", "object"}]} asks nothing: the snapshot follows what a watch of the
+cluster tells, all events of a line or none, and the answer is {"id", "changed"}.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 from conformance.compare.case import named_keys
 from conformance.compare.evidence import Object, ask_reference, full_name, key_of, name_of
 from conformance.compare.explain import PendingExplanation, explain_snapshot
+from conformance.compare.following import FollowedSnapshot
 from conformance.compare.remedies import restrict_to_nodes
 from conformance.compare.whatif import add_objects, cordon_node, end_pod
 from kube.base.errors import UsageError
@@ -32,11 +36,15 @@ from reference_allocator.wire.lines import answer_line
 _FIELDS = ("id", "pod", "add", "cordon", "end")
 
 
-def answer_question(snapshot: Snapshot, line: bytes) -> str:
+def answer_question(followed: FollowedSnapshot, line: bytes) -> str:
     """Return the answer to one line; never raise for what the line says."""
 
     def respond(question: Mapping[str, Any]) -> dict[str, Any]:
+        if "events" in question:
+            refuse_unknown_keys(question, ("id", "events"))
+            return {"changed": followed.apply(read_items(question, "events", expect_object))}
         refuse_unknown_keys(question, _FIELDS)
+        snapshot = followed.snapshot
         add = read_items(question, "add", _parse_object)
         cordon, end = (read_items(question, field, _parse_text) for field in ("cordon", "end"))
         try:

@@ -53,7 +53,7 @@ _READERS: Final[Mapping[str, Callable[[object], object]]] = {
 }
 
 
-class _UnreadError(Exception):
+class UnreadError(Exception):
     """An object cannot be used; says why."""
 
 
@@ -80,13 +80,13 @@ class Gathering:
         if kind not in _KUBECTL:
             return
         try:
-            prepared = share_parts(_prepare(obj), self._share)
+            prepared = share_parts(prepare_object(obj), self._share)
             version = int(obj["metadata"].get("resourceVersion") or 0)
             self._add(_Kept(prepared, where, version))
             if kind == "Node":
                 info = (obj.get("status") or {}).get("nodeInfo") or {}
                 self._kubelets.add(str(info.get("kubeletVersion") or "").removeprefix("v"))
-        except (reading.InputError, _UnreadError) as error:
+        except (reading.InputError, UnreadError) as error:
             self._tell(f"{where}: {kind} {_label(obj)}: {error}")
         except (AttributeError, KeyError, TypeError, ValueError):
             self._tell(f"{where}: {kind} {_label(obj)}: has not the form of its kind")
@@ -187,20 +187,20 @@ class _Kept(NamedTuple):
     """`metadata.resourceVersion`, 0 where there is none."""
 
 
-def _prepare(obj: Obj) -> Obj:
+def prepare_object(obj: Obj) -> Obj:
     """Return an object as a snapshot has it: converted, with defaults, checked and reduced.
 
-    Raises InputError, _UnreadError: it cannot be used.
+    Raises InputError, UnreadError: it cannot be used.
     """
     kind, (group, _, version) = obj["kind"], str(obj.get("apiVersion")).rpartition("/")
     if kind in ("Node", "Pod"):
         group, version = "v1" if (group, version) == ("", "v1") else "", ""
         if not group:
-            raise _UnreadError(f"its apiVersion is {obj.get('apiVersion')}, not v1")
+            raise UnreadError(f"its apiVersion is {obj.get('apiVersion')}, not v1")
     elif group != DRA_GROUP or version not in (
         _RULE_VERSIONS if kind == TAINT_RULE else DRA_VERSIONS
     ):
-        raise _UnreadError(
+        raise UnreadError(
             f"{obj.get('apiVersion')} is served by no Kubernetes since 1.34; get it from a newer"
             " one"
         )

@@ -34,6 +34,7 @@ from conformance.compare.explain import (
     judge_nodes,
     read_snapshot,
 )
+from conformance.compare.following import FollowedSnapshot
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
 from conformance.compare.waiting import all_waiting
 from conformance.compare.whatif import add_objects, configure_snapshot
@@ -102,7 +103,10 @@ def replay_if(
 def make_answerer(path: Path, what_if: WhatIf, read: Read = read_dump) -> Callable[[bytes], str]:
     """Return what answers lines about a snapshot (`asking`). Raises UsageError: as `replay_if`."""
     return _ask_changed(
-        read(path), path, what_if, lambda snapshot: partial(answer_question, snapshot)
+        read(path),
+        path,
+        what_if,
+        lambda snapshot: partial(answer_question, FollowedSnapshot(snapshot)),
     )
 
 

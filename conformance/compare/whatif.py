@@ -87,16 +87,26 @@ def cordon_node(snapshot: Snapshot, node: str, on: bool = True) -> Snapshot:
 def add_objects(snapshot: Snapshot, objects: Iterable[Object], where: str) -> Snapshot:
     """Return it with Nodes and their ResourceSlices. Raises UsageError: another kind, or known."""
     nodes, slices = list(snapshot.nodes), list(snapshot.slices)
+    known = {"Node": set(map(name_of, nodes)), "ResourceSlice": set(map(name_of, slices))}
     for obj in objects:
-        into = {"Node": nodes, "ResourceSlice": slices}.get(str(obj.get("kind")))
+        kind = str(obj.get("kind"))
+        into = {"Node": nodes, "ResourceSlice": slices}.get(kind)
         if into is None:
             raise UsageError(f"{where}: {obj.get('kind')}: give Nodes and ResourceSlices only")
-        if name_of(obj) in map(name_of, into):
-            raise UsageError(f"{where}: the snapshot has {obj['kind']} {name_of(obj)} already")
+        if name_of(obj) in known[kind]:
+            raise UsageError(f"{where}: the snapshot has {kind} {name_of(obj)} already")
+        known[kind].add(name_of(obj))
         into.append(obj)
-    # Read again, so that what is malformed is named.
-    changed = replace(snapshot, nodes=tuple(nodes), slices=tuple(slices))
-    return Snapshot.from_dict(changed.to_dict())
+    # They are read, so that what is malformed is named; the rest of the cluster was read before.
+    added_nodes, added_slices = nodes[len(snapshot.nodes) :], slices[len(snapshot.slices) :]
+    added = Snapshot(
+        snapshot.kubernetes,
+        snapshot.features,
+        nodes=tuple(added_nodes),
+        slices=tuple(added_slices),
+    )
+    Snapshot.from_dict(added.to_dict())
+    return replace(snapshot, nodes=tuple(nodes), slices=tuple(slices))
 
 
 def configure_snapshot(snapshot: Snapshot, kubernetes: str, gates: Mapping[str, bool]) -> Snapshot:

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.compare.asking import answer_question
 from conformance.compare.evidence import Obj
+from conformance.compare.following import FollowedSnapshot
 from reference_allocator.snapshot import Snapshot
 from tests.compare.cluster import allocated, claim, node, pod, resource_slice, snapshot
 
@@ -27,7 +28,7 @@ def new(devices: int) -> list[Obj]:
 
 def asked(line: Any) -> Any:
     text = line if isinstance(line, bytes) else json.dumps(line).encode()
-    return json.loads(answer_question(Snapshot.from_dict(waiting()), text))
+    return json.loads(answer_question(FollowedSnapshot(Snapshot.from_dict(waiting())), text))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_each_question_is_answered(question: Obj, fits: list[str]) -> None:
 def test_what_waits_is_asked_about_where_a_snapshot_knows_no_pods() -> None:
     unknown = Snapshot.from_dict(snapshot(claims=(claim("two", 2),)))
     line = json.dumps({"id": "1", "add": new(2)}).encode()
-    [told] = json.loads(answer_question(unknown, line))["pods"]
+    [told] = json.loads(answer_question(FollowedSnapshot(unknown), line))["pods"]
     assert told["fits"] == ["new"]
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from conformance.compare.asking import answer_question
 from conformance.compare.evidence import Obj
+from conformance.compare.following import FollowedSnapshot
 from kubesim import World
 from tests.compare.test_remedies_hold import (
     DRIVER,
@@ -73,7 +74,7 @@ def check_seeds(seeds: range) -> Counter[str]:
             continue
         added = new_node(dice)
         line = json.dumps({"id": "1", "pod": "ns/p", "add": added}).encode()
-        answer = json.loads(answer_question(take_snapshot(world), line))
+        answer = json.loads(answer_question(FollowedSnapshot(take_snapshot(world)), line))
         [told] = answer["pods"]
         for obj in added:
             world.api.create(obj, default_namespace="ns")

@@ -12,6 +12,7 @@ import yaml
 from conformance.compare.asking import answer_question
 from conformance.compare.evidence import Obj
 from conformance.compare.explain import explain_snapshot, read_snapshot
+from conformance.compare.following import FollowedSnapshot
 from conformance.compare.replay import WhatIf
 from reference_allocator.snapshot import Snapshot
 from tests.compare import cluster
@@ -73,7 +74,7 @@ def test_a_pod_needs_so_many_devices_and_no_fewer(
         assert explained.fits == fits, explained.text
     new = [cluster.node("new"), cluster.resource_slice("new", ["40Gi"] * fewest)]
     asked = json.dumps({"id": "1", "pod": "ns/p", "add": new}).encode()
-    [told] = json.loads(answer_question(situation(0, pod), asked))["pods"]
+    [told] = json.loads(answer_question(FollowedSnapshot(situation(0, pod)), asked))["pods"]
     assert told["fits"] == ["new"]
 
 

@@ -127,7 +127,7 @@ def test_it_is_told_what_would_fit_if(
         ({"nodes": (Path("node.yaml"),)}, "node.yaml: the snapshot has Node node-a already"),
         ({"nodes": (Path("pod.yaml"),)}, "pod.yaml: Pod: give Nodes and ResourceSlices only"),
         ({"nodes": (Path("none.yaml"),)}, "none.yaml: cannot be read"),
-        ({"nodes": (Path("slice.yaml"),)}, r"slices\[1\]"),
+        ({"nodes": (Path("slice.yaml"),)}, r"slices\[0\]"),
     ],
 )
 def test_a_change_of_what_is_not_there_is_an_error(
