@@ -106,7 +106,7 @@ def _read_event(event: Mapping[str, Any]) -> list[_Change]:
             *("object", "kind"),
         )
     try:
-        prepared = prepare_object(obj)
+        prepared = prepare_object(dict(obj))
     except InputError as error:
         raise error.with_parent("object") from None
     except UnreadError as error:

@@ -81,7 +81,7 @@ def test_pods_that_have_ended_or_want_no_device_are_not_kept() -> None:
     followed.apply([event(item, "ADDED") for item in others])
     assert followed.snapshot.pods == (wants,)
     followed.apply([event({**wants, "status": {"phase": "Succeeded"}})])
-    assert followed.snapshot.pods == ()
+    assert not followed.snapshot.pods
 
 
 @pytest.mark.parametrize(
