@@ -139,24 +139,28 @@ def resolve_consumption(
         if resolved is None:
             return None
         requested = resolved
-    elif not published.keys() >= requested.keys():
+    elif requested and not published.keys() >= requested.keys():
         return None
     quantities: dict[str, Quantity] = {}
+    with_policy: list[tuple[str, api.RequestPolicy]] = []
     # All amounts before any policy, so that the answer does not depend on the order of names.
     for name, capacity in published.items():
-        try:
-            wanted = requested.get(name)
-            if rules.refuses_negative_requests and wanted is not None and wanted.nanos < 0:
-                raise CapacityError(f"capacity value is negative: request {wanted}")
-            amount = _amount_for(wanted, capacity, features)
-        except CapacityError as error:
-            raise CapacityError(f'capacity "{name}": {error}') from None
+        policy, amount = capacity.request_policy, capacity.value
+        if policy is not None:
+            with_policy.append((name, policy))
+        if policy is not None or name in requested:
+            try:
+                wanted = requested.get(name)
+                if rules.refuses_negative_requests and wanted is not None and wanted.nanos < 0:
+                    raise CapacityError(f"capacity value is negative: request {wanted}")
+                amount = _amount_for(wanted, capacity, features)
+            except CapacityError as error:
+                raise CapacityError(f'capacity "{name}": {error}') from None
         if amount.nanos < 0:
             raise CapacityError(f'capacity "{name}": capacity value is negative')
         quantities[name] = amount
-    for name, capacity in published.items():
-        policy = capacity.request_policy
-        if policy is not None and _violates_policy(quantities[name], policy, features):
+    for name, policy in with_policy:
+        if _violates_policy(quantities[name], policy, features):
             return None
     return Consumption(quantities, published, spellings)
 

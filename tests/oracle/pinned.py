@@ -8,13 +8,13 @@ can, the checker has to accept its answer; if it cannot, the checker has to find
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 from conformance.allocators.judging import COPIED_RULES, snapshot_of
+from kubesim.store import clone
 from reference_allocator.api.reading import InputError
 from reference_allocator.checks import Violation, check
 from reference_allocator.gates import LATEST
@@ -46,7 +46,7 @@ def complaint_about_a_choice(
         return ""
     answer = said["nodes"][0]
     snapshot = snapshot_of(problem, kubernetes)
-    claims = copy.deepcopy(pinned["claims"])
+    claims = clone(pinned["claims"])
     for body in bodies({"claims": claims}):
         body["selectors"].pop(0)  # The pin.
     if answer["outcome"] == "allocated":
@@ -70,7 +70,7 @@ def _broken(
 
 def _choose(problem: Json, random: Random) -> tuple[Json, list[Json]] | None:
     """The question for these devices and what an allocation of them says, if one can be made."""
-    pinned = copy.deepcopy(problem)
+    pinned = clone(problem)
     pinned["nodes"] = [pinned["nodes"][0]]
     pinned["allocator"] = "experimental"  # Of skipNodeOperations incubating knows nothing.
     published: list[tuple[Json, Json]] = []
