@@ -163,9 +163,11 @@ class FieldManagers:
                 _take_away(managers, other, comparisons[managers[other].api_version])
         if not managers[applier].fields:
             del managers[applier]
-        # All of it may be gone with what was applied before, but not which object it is.
-        identity = {name: item for name, item in live["metadata"].items() if name in _IDENTITY}
-        new["metadata"] = identity | (new.get("metadata") or {})
+        new["metadata"] = new.get("metadata") or {}
+        if "metadata" in request.body:
+            # All of it may be gone with what was applied before, but not which object it is.
+            identity = {name: item for name, item in live["metadata"].items() if name in _IDENTITY}
+            new["metadata"] = identity | new["metadata"]
         new["metadata"]["managedFields"] = _encode_entries(managers)
         return new
 

@@ -221,7 +221,7 @@ def decode_sent_object(
         repeated = strictyaml.find_repeated_keys(sent.data.decode())
         if repeated:
             lines = [f'line {line}: key "{key}" already set in map' for line, key in repeated]
-            warn("\n  ".join(lines))
+            warn("\n  ".join(dict.fromkeys(lines)))
     obj = apply_field_validation(call, typed, options, warn)
     if sent_version != expected_version:
         text = (
@@ -387,7 +387,7 @@ def check_applied(call: Call, body: Obj) -> Obj:
         lines = "\n  ".join(["errors:", *errors])
         listed = errors[0] if len(errors) == 1 else lines
         raise ApiError(500, "", f"failed to create typed patch object {place}: {listed}")
-    return body if isinstance(meta, dict) else {**body, "metadata": {}}
+    return {**body, "metadata": {}} if "metadata" in body and meta is None else body
 
 
 def convert_merged(call: Call, merged: Obj) -> Obj:

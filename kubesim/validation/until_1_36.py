@@ -117,8 +117,6 @@ def _reword(error: FieldError, obj: Obj, server: Expressions) -> Iterator[FieldE
             yield invalid(path, show_internal(_ATTRIBUTE_TYPE, attribute, lacking), ONE_VALUE)
         else:
             yield invalid(path, "", ONE_VALUE) if server.minor > 34 else required(path, ONE_VALUE)
-    elif _ATTRIBUTE.fullmatch(path) and body.endswith(ONE_VALUE):
-        return  # it is told above
     elif _REQUEST.fullmatch(path) and error.reason == _DUPLICATE and "{" in body:
         yield duplicate(path, json.loads(body.partition(": ")[2]).get("name", ""))
     elif (match := _REPORT.fullmatch(path)) and error.reason == _DUPLICATE:

@@ -169,6 +169,10 @@ PAGE: Final[dict[str, list[Sent]]] = {
             ),
         ),
     ],
+    "a watch of one object is a get": [
+        _CLASS,
+        Sent("GET", f"{_CLASSES}/page", (("watch", "true"), ("timeoutSeconds", "1"))),
+    ],
     "S19 a version that goes": [Sent("GET", f"{_FLAT}/none")],
     "S19 capitals in a driver's name": [
         Sent("POST", _SLICES, _DRY, _slice({"name": "d"}, driver="D.example.com"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -66,6 +67,15 @@ def test_initial_events_end_with_a_bookmark(client: Client) -> None:
     first, last = (obj["metadata"] for _, obj in events[1:])
     assert first["annotations"] == {"k8s.io/initial-events-end": "true"}
     assert "annotations" not in last
+
+
+def test_a_bookmark_in_a_table_is_a_row_without_a_name(client: Client) -> None:
+    table = "application/json;as=Table;g=meta.k8s.io;v=v1"
+    path = f"{CLAIMS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=0"
+    first, *_ = client.send("GET", path, accept=table).data.splitlines()
+    (row,) = json.loads(first)["object"]["rows"]
+    assert row["cells"] == ["", "pending", "<unknown>"]
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
 def test_a_watch_ends_in_order_when_the_server_does(front: Front, client: Client) -> None:
