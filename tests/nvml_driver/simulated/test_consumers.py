@@ -5,12 +5,21 @@ Each is pinned and installed below build/clients; docs/simulated-nvml.md says wh
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
 import re
+import select
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -140,3 +149,49 @@ def test_nvidia_ctk_writes_a_cdi_spec(nvidia_ctk: Path, profile: str, tmp_path: 
     assert sorted(device.name for device in parse(spec).devices) == sorted(
         [*indexes, *uuids, "all"]
     )
+
+
+@pytest.fixture(scope="module")
+def rust_program() -> Path:
+    """A program that prints what Rust's nvml-wrapper says of each GPU, built with pinned crates."""
+    built = PACKAGES / "nvml-wrapper"
+    subprocess.run(
+        ["cargo", "build", "--quiet", "--locked", "--target-dir", built],
+        cwd=Path(__file__).parent / "nvml-wrapper",
+        check=True,
+        capture_output=True,
+    )
+    return built / "debug" / "nvml-wrapper-shows"
+
+
+@pytest.mark.skipif(which("cargo") is None, reason="there is no cargo on this machine")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_nvml_wrapper_of_rust_shows_each_gpu(rust_program: Path, profile: str) -> None:
+    done = run_simulated(profile, rust_program)
+    expected = [
+        [str(index), gpu.name, gpu.uuid, str(gpu.memory_bytes), "NotSupported", "0"]
+        for index, gpu in enumerate(load_profile(profile).shown)
+    ]
+    assert [line.split("\t") for line in done.stdout.splitlines()] == expected, done.stderr
+
+
+@pytest.mark.skipif(which("nvtop") is None, reason="nvtop is not installed (Debian's package)")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_nvtop_draws_each_gpu(profile: str) -> None:
+    simulate = (sys.executable, "-m", "nvml_driver", "simulate", "--profile", profile, "--")
+    child, terminal = pty.fork()
+    if not child:
+        os.execve(sys.executable, [*simulate, "nvtop"], os.environ | {"TERM": "xterm"})
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 160, 0, 0))
+    drawn, names = "", names_of(profile)
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and drawn.count("Device ") < len(names):
+            if select.select([terminal], [], [], 1)[0]:
+                drawn += os.read(terminal, 65536).decode(errors="replace")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(terminal)
+    plain = re.sub(r"\x1b[\[(][0-9;?]*[a-zA-Z]", "", drawn)
+    assert re.findall(r"Device \d+ ?\[([^\]]+)\]", plain) == names
