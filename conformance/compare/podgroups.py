@@ -2,7 +2,7 @@
 
 The scheduler places a group's pods one after the other, each beside what those before it were
 given, and takes all back if fewer than the group's ``minCount`` fit. ``minCount`` is of the
-PodGroup, which a snapshot has not.
+PodGroup, which a snapshot has not, so that it is said to be not judged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def describe_members(snapshot: Snapshot, pod: Object, seconds: float) -> str:
         found = f"at least {fitting} of these fit at the same time (the search ended)"
     else:
         found = f"{fitting} of these fit at the same time, placed one after the other"
-    return f"of the group's {len(members)} pods {len(pending)} wait, and {found}"
+    return (
+        f"of the group's {len(members)} pods {len(pending)} wait, and {found}; whether that is its"
+        " minCount is not judged, and what follows is about this pod alone"
+    )
 
 
 def _place_pod(snapshot: Snapshot, pod: Object, until: float) -> Snapshot | None:

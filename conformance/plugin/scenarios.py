@@ -53,6 +53,8 @@ RUNS_AGAIN = "rerun"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Note the options; the controller also opens the cluster, the workers learn of it."""
+    # pytest-xdist's own words, for sessions without it (`-p no:xdist`) and with --strict-markers.
+    config.addinivalue_line("markers", "xdist_group(name): tests that run in one worker")
     try:
         options = build_options(TargetOptions, read_options(config, TargetOptions))
         run_options = build_options(RunOptions, read_options(config, RunOptions))

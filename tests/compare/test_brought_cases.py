@@ -233,7 +233,8 @@ CASES: Mapping[str, tuple[Situation, str]] = {
         of_group,
         (
             "it is placed together with PodGroup g; of the group's 4 pods 3 wait, and 1 of these"
-            " fit at the same time, placed one after the other"
+            " fit at the same time, placed one after the other; whether that is its minCount is"
+            " not judged, and what follows is about this pod alone"
         ),
     ),
     "no device is left for both": (

@@ -40,6 +40,17 @@ def test_all_workers_use_the_label_of_the_run(session: Session, tmp_path: Path) 
     assert "1 passed" in done.out
 
 
+def test_scenarios_run_without_xdist_where_markers_are_strict(
+    session: Session, tmp_path: Path
+) -> None:
+    scenario = SCENARIO.replace('["dra-conformance.dev/worker"] == "gw0"', ".size() > 0")
+    (tmp_path / "labels.yaml").write_text(scenario)
+    options = ("-q", "-p", "no:xdist", "--strict-markers", "--dra-target", "reference")
+    done = session(*options, "labels.yaml")
+    assert done.code == 0, done.out
+    assert "1 passed" in done.out
+
+
 def test_the_plugin_imports_next_to_nothing_where_it_is_not_asked_for() -> None:
     heavy = {"pydantic", "kubernetes", "grpc", "jinja2", "lark", "pynvml", "rich", "typer", "yaml"}
     code = "import sys, pytest; before = set(sys.modules); import conformance.plugin\n"

@@ -69,6 +69,22 @@ def test_bad_files_are_refused_with_their_line(text: str, says: str) -> None:
     assert says in str(error.value)
 
 
+def test_an_alias_is_read_as_what_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a: &a\n  x: &n 1\n  y: [*n, {z: *n}]\nb: *a\nc:\n- *a\n---\na: &a text\nb: *a\n"
+    first, second = parse_documents(text, FILE)
+    value = {"x": 1, "y": [1, {"z": 1}]}
+    assert (first.data, second.data) == (
+        {"a": value, "b": value, "c": [value]},
+        {"a": "text", "b": "text"},
+    )
+    first.data["b"]["x"] = 2
+    assert first.data["a"]["x"] == first.data["c"][0]["x"] == 1
+    monkeypatch.setattr("conformance.scenario.documents.events._CPARSER", None)
+    first_again, second_again = parse_documents(text, FILE)
+    assert dict(first_again.lines) == dict(first.lines)
+    assert dict(second_again.lines) == dict(second.lines)
+
+
 def test_aliases_cannot_explode() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     for level in range(1, 9):

@@ -1,9 +1,9 @@
 """Read usual YAML from libyaml's events in one pass, values and lines at once.
 
 A node object for each value, as PyYAML composes them, takes longer than all else that is done with
-a manifest. What is unusual (aliases, tags, a key that is given twice, too much of something, an
-error of syntax) is left to `conformance.scenario.documents.yamlfile`, which reads it again and says
-what it is.
+a manifest. What is unusual (many aliases, tags, a key that is given twice, too much of something,
+an error of syntax) is left to `conformance.scenario.documents.yamlfile`, which reads it again and
+says what it is.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _RESOLVERS: Final = yaml.resolver.Resolver.yaml_implicit_resolvers
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 _LONGEST_PLAIN: Final = 100
 """Characters of a text without quotes that is read here: no number is longer."""
+_MOST_REPEATED: Final = 1 << 20
+"""Characters that aliases may stand for at most, if each stands for the whole text."""
 
 
 class UnusualError(Exception):
@@ -79,10 +81,11 @@ def read_events(text: str, most_values: int, most_depth: int) -> list[tuple[Any,
     documents = []
     try:
         parser = _CPARSER(text)
-        reader = _Reader(parser.get_event, most_values, most_depth)
+        most_repeats = _MOST_REPEATED // (len(text) + 1)
+        reader = _Reader(parser.get_event, most_values, most_depth, most_repeats)
         while not isinstance(event := parser.get_event(), events.StreamEndEvent):
             if isinstance(event, events.DocumentStartEvent):
-                data, marks = reader.read(parser.get_event(), 0)
+                data, marks = reader.read_document(parser.get_event())
                 if data is not None:
                     documents.append((data, LineIndex(marks)))
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, AttributeError):
@@ -93,11 +96,20 @@ def read_events(text: str, most_values: int, most_depth: int) -> list[tuple[Any,
 class _Reader:
     """Turns events into values; ``values`` are those of the text so far."""
 
-    def __init__(self, next_event: Callable[[], Any], most_values: int, most_depth: int) -> None:
+    def __init__(
+        self, next_event: Callable[[], Any], most_values: int, most_depth: int, most_repeats: int
+    ) -> None:
         self.values = 0
+        self._repeats = most_repeats
+        self._anchors: dict[str, tuple[Any, Marks, int]] = {}
         self._next = next_event
         self._most_values = most_values
         self._most_depth = most_depth
+
+    def read_document(self, event: Any) -> tuple[Any, Marks]:
+        """Return the value of the document whose first event it is, and its marks."""
+        self._anchors.clear()
+        return self.read(event, 0)
 
     def read(self, event: Any, depth: int) -> tuple[Any, Marks]:
         """Return the value that begins with an event, and its marks."""
@@ -105,9 +117,39 @@ class _Reader:
         self.values += 1
         if self.values > self._most_values or depth > self._most_depth:
             raise UnusualError
+        if kind is events.AliasEvent:
+            return self._repeat(event.anchor, depth)
+        if event.anchor is None:
+            return self._read_value(event, kind, depth)
+        if event.anchor in self._anchors:
+            raise UnusualError
+        values_before = self.values
+        value, marks = self._read_value(event, kind, depth)
+        self._anchors[event.anchor] = value, marks, self.values - values_before + 1
+        return value, marks
+
+    def _repeat(self, anchor: str, depth: int) -> tuple[Any, Marks]:
+        """Return a copy of what an alias stands for, with the lines where that was written."""
+        if anchor not in self._anchors:
+            raise UnusualError
+        value, marks, values = self._anchors[anchor]
+        self.values += values - 1
+        self._repeats -= 1
+        if self.values > self._most_values or self._repeats < 0:
+            raise UnusualError
+        return self._copy(value, depth), marks
+
+    def _copy(self, value: Any, depth: int) -> Any:
+        if depth > self._most_depth:
+            raise UnusualError
+        if isinstance(value, dict):
+            return {key: self._copy(item, depth + 1) for key, item in value.items()}
+        return [self._copy(item, depth + 1) for item in value] if isinstance(value, list) else value
+
+    def _read_value(self, event: Any, kind: type[Any], depth: int) -> tuple[Any, Marks]:
         if kind is events.ScalarEvent:
             return _read_scalar(event), event.start_mark.line + 1
-        if kind is events.AliasEvent or event.tag is not None:
+        if event.tag is not None:
             raise UnusualError
         inner: Any
         if kind is events.MappingStartEvent:
