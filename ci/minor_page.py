@@ -51,16 +51,17 @@ def write_page() -> str:
         parts += [f"\n## For {title}\n\n", *_tabulate(own)]
     parts += [_TAIL]
     earlier = [row for row in rows if row.minor not in (MINOR, "")]
-    parts += ["| since | change | what to do | source |\n|---|---|---|---|\n"]
-    parts += [f"| {row.minor} | {row.change} | {row.advice} | {row.source} |\n" for row in earlier]
+    parts += _tabulate(earlier, since=True)
     return "".join(parts)
 
 
-def _tabulate(rows: list[MinorChange]) -> Iterator[str]:
-    yield "| change | what to do | source | shown by |\n|---|---|---|---|\n"
+def _tabulate(rows: list[MinorChange], *, since: bool = False) -> Iterator[str]:
+    head = ("since",) * since + ("change", "what to do", "source", "shown by")
+    yield f"| {' | '.join(head)} |\n|{'---|' * len(head)}\n"
     for row in rows:
-        found = " *(found)*" if row.found else ""
-        yield f"| {row.change}{found} | {row.advice} | {row.source} | {_link(row.shown_by)} |\n"
+        change = f"{row.change}{' *(found)*' if row.found else ''}"
+        cells = (row.minor,) * since + (change, row.advice, row.source, _link(row.shown_by))
+        yield f"| {' | '.join(cells)} |\n"
 
 
 def _link(shown_by: str) -> str:
