@@ -198,8 +198,16 @@ def _arrange_slices(question: Json) -> None:
             _has_conditions(item),
         )
     )
+    counts: dict[tuple[Any, ...], int] = {}
     for number, item in enumerate(question["slices"]):
         item["metadata"]["name"] = f"s{number:03}-{item['metadata']['name']}"
+        # Where they disagree, the first slice says how many there are: of those given, there, and
+        # of the node's own, here.
+        pool = item["spec"]["pool"]
+        generation = (item["spec"]["driver"], pool["name"], pool.get("generation", 0))
+        pool["resourceSliceCount"] = counts.setdefault(
+            generation, pool.get("resourceSliceCount", 0)
+        )
 
 
 def _leave_out_alpha_features(question: Json) -> None:
