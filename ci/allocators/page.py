@@ -19,6 +19,12 @@ A wrong *yes* says that claims fit a node that they do not fit; a wrong *no* the
 *timeouts* are searches that it gave up. Random questions ask for rare things far more often than
 people do: their shares say what a rule weighs in them, not what users see. What Karpenter's
 differences mean for its users: [found](found/karpenter.md).
+
+Volcano hands claims to the plugin of kube-scheduler 1.34.1 with its gates as they are by default:
+what is asked is that version's library. Not asked are KAI-Scheduler and cluster-autoscaler, whose
+modules could not be had through the Go module proxy (refused in November 2026), and Kueue v0.17.0:
+as its source says, it chooses no devices, but counts those that claims ask for by class against a
+quota, and refuses selectors, constraints, alternatives, All and adminAccess.
 """
 _HEADS: Final = ("wrong yes, no", "timeouts")
 _SHOWN: Final = 25

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -56,6 +57,15 @@ def test_the_vectors_are_of_every_feature_and_those_that_are_written(
 
 def test_each_class_of_karpenter_has_a_vector() -> None:
     assert {item.karpenter for item in WRITTEN if item.karpenter} == CLASSES
+
+
+def test_the_ready_test_for_karpenter_names_vectors_that_are_there(vectors: list[Vector]) -> None:
+    text = (ROOT / "docs/found/karpenter/vectors_test.go").read_text(encoding="utf-8")
+    table = text[text.index("var classes") : text.index("type vector struct")]
+    named = {name for row in re.findall(r"\[\]string\{([^}]*)\}", table) for name in
+             re.findall(r'"([^"]+)"', row)}  # fmt: skip
+    assert len(named) > 30
+    assert named <= {vector.id for vector in vectors}
 
 
 def test_the_vectors_are_asked_by_name(tmp_path: Path, vectors: list[Vector]) -> None:
