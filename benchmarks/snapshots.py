@@ -1,9 +1,10 @@
 """What ``explain`` and ``audit`` take of the snapshot of a large cluster, beside another checkout.
 
     python -m benchmarks.snapshots [ANOTHER_CHECKOUT [NODES [DEVICES [CLAIMS]]]]
+    python -m benchmarks.snapshots --dump MEBIBYTES
 
 Both have their Python in .venv. Prints processor seconds and memory of each, and what part of the
-other's that is.
+other's that is; with --dump what ``audit`` takes of so much of kubectl's YAML, this checkout alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import sys
 import tempfile
 from multiprocessing import Process
 from pathlib import Path
+
+import yaml
 
 from kube.values import Obj
 from tests.compare import cluster
@@ -53,6 +56,59 @@ def write_document(file: Path, nodes: int, devices: int, claims: int) -> None:
     file.write_text(json.dumps(make_document(nodes, devices, claims)))
 
 
+def write_dump(file: Path, size: int) -> int:
+    """Write at least so many bytes as kubectl prints them; return how many nodes they have.
+
+    A third is of kinds that no allocation depends on, and most of a pod is env.
+    """
+    node = cluster.node("node-@")
+    node["status"]["images"] = [
+        {"names": [f"registry.example.com/image-{number}@sha256:{'ab' * 32}"], "sizeBytes": number}
+        for number in range(20)
+    ]
+    objects = [node, cluster.resource_slice("node-@", ["40Gi"] * 8)]
+    for device, item in enumerate(objects[1]["spec"]["devices"]):
+        item["attributes"]["uuid"] = {"string": f"GPU-@-{device}"}
+    env = [{"name": f"VARIABLE_{number}", "value": f"value-{number}-@"} for number in range(12)]
+    for device in range(4):
+        claim = cluster.claim(f"claim-@-{device}")
+        user = {"resource": "pods", "name": f"pod-@-{device}", "uid": f"uid-@-{device}"}
+        allocation = cluster.allocation(f"gpu-{device}", node_name="node-@")
+        claim["status"] = {"allocation": allocation, "reservedFor": [user]}
+        entries = [{"name": "gpu", "resourceClaimName": claim["metadata"]["name"]}]
+        pod = cluster.pod(user["name"], resourceClaims=entries, nodeName="node-@")
+        pod["metadata"]["uid"] = user["uid"]
+        pod["spec"]["containers"] = [{"name": "main", "image": "train:1", "env": env}]
+        objects += [claim, pod]
+    for kind in ["Event"] * 8 + ["Secret"]:
+        metadata = {"name": f"other-@-{len(objects)}", "namespace": "ns"}
+        objects.append(
+            {"apiVersion": "v1", "kind": kind, "metadata": metadata, "message": "text of @ " * 20}
+        )
+    text = yaml.dump_all(
+        json.loads(json.dumps(objects)), Dumper=yaml.CSafeDumper, explicit_start=True
+    )
+    number = 0
+    with file.open("w") as written:
+        written.write(yaml.safe_dump(json.loads(json.dumps(cluster.device_class()))))
+        while written.tell() < size:
+            written.write(text.replace("@", f"{number:05}"))
+            number += 1
+    return number
+
+
+def measure_dump(mebibytes: int) -> None:
+    """Measure what `audit` takes of a dump."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "dump.yaml")
+        nodes = write_dump(file, mebibytes << 20)
+        seconds, size = measure_command(Path.cwd(), "audit", str(file))
+        print(
+            f"audit of {mebibytes} MiB of YAML, {nodes} nodes: {seconds:.1f} s of a processor,"
+            f" {size} MiB"
+        )
+
+
 def measure_command(checkout: Path, *command: str) -> tuple[float, int]:
     """Return the processor seconds and the mebibytes that a command of a checkout takes."""
     python = checkout / ".venv" / "bin" / "python"
@@ -85,4 +141,7 @@ def main(other: str = "", *sizes: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1:2] == ["--dump"]:
+        measure_dump(int(sys.argv[2]))
+    else:
+        main(*sys.argv[1:])

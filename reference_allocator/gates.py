@@ -16,6 +16,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -109,6 +110,7 @@ def minor_of(version: str) -> str:
     return minor
 
 
+@lru_cache(maxsize=64)
 def nearest_minor(version: str) -> str:
     """Return the minor of `MINORS` that is nearest to a Kubernetes version.
 

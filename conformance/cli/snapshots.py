@@ -73,7 +73,7 @@ class GivenFiles:
 
         # What is read stays until the end: to look through it for cycles again and again takes a
         # quarter of the time, and finds none.
-        gc.set_threshold(200_000, 20, 100)
+        gc.set_threshold(1_000_000, 20, 100)
         return read_dump(
             path,
             self._report_unread,

@@ -120,10 +120,14 @@ def audit_command(
     else:
         if kubelets:
             raise UsageError("--kubelets: a snapshot has none to ask; name the cluster")
-        from conformance.compare.audit.once import audit
+        from conformance.compare.audit.once import audit_snapshot
+        from conformance.compare.evidence import ask_reference
+        from reference_allocator.snapshot import Snapshot
 
         document = given.read(snapshot)
-        findings = audit(document)
+        read = ask_reference(lambda: Snapshot.from_dict(document))
+        document |= read.to_dict()  # so that each object is there once
+        findings = audit_snapshot(read, pods_known="pods" in document)
     if html is not None:
         from conformance.report.clusterpage import render_cluster
 

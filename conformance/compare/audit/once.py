@@ -58,16 +58,26 @@ class Finding:
 
 
 def audit(document: Mapping[str, Any]) -> list[Finding]:
-    """Return all findings of a snapshot's document, by rule; without ``pods`` none is called gone.
+    """Return all findings of a snapshot's document, as `audit_snapshot` does.
 
     Raises UsageError: it is no snapshot, or it is damaged.
     """
+    return audit_snapshot(
+        ask_reference(lambda: Snapshot.from_dict(document)), pods_known="pods" in document
+    )
+
+
+def audit_snapshot(snapshot: Snapshot, *, pods_known: bool) -> list[Finding]:
+    """Return all findings of a snapshot, by rule.
+
+    ``pods_known``: whether it has the pods; without them none is called gone.
+    Raises UsageError: it is damaged.
+    """
 
     def ask() -> list[Finding]:
-        snapshot = Snapshot.from_dict(document)
         nodes = set(map(name_of, snapshot.nodes))
         findings = [
-            *claim_findings(snapshot, "pods" in document),
+            *claim_findings(snapshot, pods_known),
             *slice_findings(snapshot.slices, nodes, snapshot.features),
         ]
         return sorted(findings, key=str)
