@@ -294,6 +294,8 @@ class MinorRules:
             1.34 (Allocate).
         fails_pod_for_invalid_pool: whether a pool that is invalid fails the pod and not only the
             node; until 1.34, which knows no errors of one node (allocateOne).
+        rounds_to_binary: whether an amount that a range rounds up is written with a binary suffix
+            whatever the range's step has; until 1.36 (roundUpRange in consumable_capacity.go).
         reads_inner_types: whether the allocator reads slices as types of its own, so that a
             capacity has its bare and its full name, versions are compared without their build
             metadata, and a value that cannot be read fails only who compares it; since 1.38
@@ -313,6 +315,7 @@ class MinorRules:
     repeats_shared_devices: bool = False
     leaves_out_tolerations: bool = False
     fails_pod_for_invalid_pool: bool = False
+    rounds_to_binary: bool = False
     reads_inner_types: bool = False
     fails_all_on_node: bool = False
     refuses_negative_requests: bool = False
@@ -329,6 +332,7 @@ class MinorRules:
             repeats_shared_devices=minor <= MINORS.index("1.35"),
             leaves_out_tolerations=minor <= MINORS.index("1.34"),
             fails_pod_for_invalid_pool=minor <= MINORS.index("1.34"),
+            rounds_to_binary=minor <= MINORS.index("1.36"),
             reads_inner_types=minor >= MINORS.index("1.38"),
             fails_all_on_node=minor >= MINORS.index("1.38"),
             refuses_negative_requests=minor >= MINORS.index("1.38"),

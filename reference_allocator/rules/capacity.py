@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Final
 
 from reference_allocator import api
-from reference_allocator.api.quantity import Quantity
+from reference_allocator.api.quantity import Format, Quantity
 from reference_allocator.api.quoting import go_quote
 from reference_allocator.features import Features
 from reference_allocator.gates import MinorRules
@@ -153,7 +153,7 @@ def resolve_consumption(
                 wanted = requested.get(name)
                 if rules.refuses_negative_requests and wanted is not None and wanted.nanos < 0:
                     raise CapacityError(f"capacity value is negative: request {wanted}")
-                amount = _amount_for(wanted, capacity, features)
+                amount = _amount_for(wanted, capacity, features, rules)
             except CapacityError as error:
                 raise CapacityError(f'capacity "{name}": {error}') from None
         if amount.nanos < 0:
@@ -183,7 +183,10 @@ def capacity_suffices(
 
 
 def _amount_for(
-    requested: Quantity | None, capacity: api.DeviceCapacity, features: Features
+    requested: Quantity | None,
+    capacity: api.DeviceCapacity,
+    features: Features,
+    rules: MinorRules,
 ) -> Quantity:
     policy = capacity.request_policy
     if requested is None:
@@ -193,7 +196,9 @@ def _amount_for(
     if policy is None:
         return requested
     if policy.valid_range is not None and policy.valid_range.min is not None:
-        return _round_to_range(requested, policy.valid_range.min, policy.valid_range, features)
+        return _round_to_range(
+            requested, policy.valid_range.min, policy.valid_range, features, rules
+        )
     for value in policy.valid_values or ():
         if requested.nanos <= value.nanos:
             return value
@@ -201,13 +206,18 @@ def _amount_for(
 
 
 def _round_to_range(
-    requested: Quantity, minimum: Quantity, valid: api.ValidRange, features: Features
+    requested: Quantity,
+    minimum: Quantity,
+    valid: api.ValidRange,
+    features: Features,
+    rules: MinorRules,
 ) -> Quantity:
     """Return the next value of the range: its minimum plus a multiple of its step."""
     if requested.nanos < minimum.nanos:
         return minimum
     if valid.step is None:
         return requested
+    written: Format = "BinarySI" if rules.rounds_to_binary else valid.step.format
     if _uses_milli(valid, features):
         if not _is_milli(requested):
             raise CapacityError(
@@ -223,7 +233,7 @@ def _round_to_range(
         return (
             Quantity(rounded, -3, valid.step.format)
             if rounded % 1000
-            else _whole_units(rounded // 1000, valid.step)
+            else _whole_units(rounded // 1000, written)
         )
     if requested.nanos > _INT64_MAX * NANO:
         raise CapacityError(f"{_NOT_REPRESENTABLE}: request {requested} exceeds MaxInt64")
@@ -236,12 +246,12 @@ def _round_to_range(
             f"{_NOT_REPRESENTABLE}: rounding request {requested} up to the next step passes "
             "MaxInt64"
         )
-    return _whole_units(rounded, valid.step)
+    return _whole_units(rounded, written)
 
 
-def _whole_units(units: int, like: Quantity) -> Quantity:
-    """Return a quantity of whole units in the format of another one (resource.NewQuantity)."""
-    return Quantity(units, 0, like.format)
+def _whole_units(units: int, written: Format) -> Quantity:
+    """Return a quantity of whole units (resource.NewQuantity)."""
+    return Quantity(units, 0, written)
 
 
 def _next_step(requested: int, low: int, step: int) -> int | None:

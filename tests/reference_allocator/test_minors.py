@@ -121,6 +121,17 @@ def test_one_request_gets_several_shares_of_a_device_until_1_35() -> None:
     assert "in-use" in rules(check(later, node(), [wanted_claim], allocations))
 
 
+def test_an_amount_that_a_range_rounds_has_a_binary_suffix_until_1_36() -> None:
+    amount = {"value": "8Gi", "requestPolicy": {"validRange": {"min": "0", "step": "3"}}}
+    slices = [resource_slice([device("nic", capacity={"x": amount}, shared=True)])]
+    wanted_claim = claim(request(capacity={"x": "1500Mi"}))
+    for minor in MINORS:
+        outcome, broken = decide(minor, slices, wanted_claim)
+        (result,) = outcome.allocations[0]["devices"]["results"]
+        text = "1500Mi" if minor <= "1.36" else "1572864k"
+        assert (result["consumedCapacity"], broken) == ({"x": text}, set())
+
+
 def test_an_invalid_pool_fails_the_pod_in_1_34_and_the_node_later() -> None:
     invalid = [resource_slice([device("twice"), device("twice")])]
     kinds = [decide(minor, invalid, claim(request()))[0].kind for minor in MINORS]
