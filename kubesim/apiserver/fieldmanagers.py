@@ -36,8 +36,6 @@ _UNOWNED: Final = frozenset(
 )
 """Fields that nobody has (``stripMetaManager``)."""
 
-_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
-
 _STATUS_RESETS: Final[Mapping[str, tuple[Path, ...]]] = {
     "Deployment": (("metadata", "labels"),),
     "Pod": (("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
@@ -164,10 +162,6 @@ class FieldManagers:
         if not managers[applier].fields:
             del managers[applier]
         new["metadata"] = new.get("metadata") or {}
-        if "metadata" in request.body:
-            # All of it may be gone with what was applied before, but not which object it is.
-            identity = {name: item for name, item in live["metadata"].items() if name in _IDENTITY}
-            new["metadata"] = identity | new["metadata"]
         new["metadata"]["managedFields"] = _encode_entries(managers)
         return new
 

@@ -270,7 +270,7 @@ class Application:
         backend, manager = self.backend, options.manager or sent.agent
         with backend.store.dry_run() if options.dry_run else nullcontext():
             created = backend.handler.create(new, call.namespace, call.user, manager)
-        bodies.warn_of_object(created, warn)
+        bodies.warn_of_object(call, created, warn)
         return created
 
     def _patch(self, call: Call, sent: Sent, warn: bodies.Warn) -> tuple[Obj, int]:
@@ -279,20 +279,24 @@ class Application:
         options = read_write_options("PatchOptions", call.query, applies=applies)
         patch = bodies.decode_patch(media_type, sent.data, options, warn)
         if applies:
-            existed = self.backend.api.get(call.ref, call.namespace) is not None
+            live = self.backend.api.get(call.ref, call.namespace)
             body = bodies.check_applied(call, patch)
             manager = FieldManager(options.manager, options.force)
-            if not existed:
-                body = bodies.convert_merged(call, body)
+            if live is None:
+                body = bodies.convert_merged(call, body, body)
                 bodies.check_names(call, body)
             request = self._build_request(call, "patch", body, options, manager)
 
             def check(merged: Obj) -> Obj:
-                merged = bodies.convert_merged(call, merged)
+                merged = bodies.convert_merged(call, merged, patch)
+                if "metadata" in patch and live is not None:
+                    # All of it may be gone with what was applied before, but not whose it is.
+                    identity = {name: live["metadata"].get(name) for name in bodies.IDENTITY}
+                    merged["metadata"] = {**identity, **merged["metadata"]}
                 bodies.check_names(call, merged)
                 return merged
 
-            return self._write(call, request, sent, options, check), 200 if existed else 201
+            return self._write(call, request, sent, options, check), 201 if live is None else 200
         live = self.backend.api.get(call.ref, call.namespace)
         strategic = patch if media_type == bodies.STRATEGIC else None
         if live is not None and strategic is not None:

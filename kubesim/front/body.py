@@ -38,6 +38,10 @@ from reference_allocator.api.quoting import go_quote
 
 _WITHOUT_EMBEDDED_UNTIL: Final = 34
 """The last minor built with a Go whose decoder does not name embedded structs in paths."""
+_DRIVER_UNWARNED_UNTIL: Final = 34
+"""The last minor that says nothing of capitals in a driver's name."""
+IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
+"""Fields of metadata that say which object it is, in which state."""
 MAX_BODY: Final = 3 << 20  # Bytes of a request (MaxRequestBodyBytes of apiserver's config).
 
 APPLY: Final = "application/apply-patch+yaml"
@@ -390,8 +394,10 @@ def check_applied(call: Call, body: Obj) -> Obj:
     return {**body, "metadata": {}} if "metadata" in body and meta is None else body
 
 
-def convert_merged(call: Call, merged: Obj) -> Obj:
+def convert_merged(call: Call, merged: Obj, applied: Obj) -> Obj:
     """Return what an apply made of an object, its numbers as Go has them.
+
+    ``applied``: what was sent, by whose names an error calls the object.
 
     Raises ApiError: 500, a value cannot be converted to the type of its field.
     """
@@ -402,7 +408,7 @@ def convert_merged(call: Call, merged: Obj) -> Obj:
     except DecodingError as error:
         why = why or without_place(error.why)
     if why:
-        meta = merged["metadata"]
+        meta = applied.get("metadata") or {}
         place = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
         kind = f"{call.api_version}, Kind={call.kind.name}"
         text = (
@@ -514,10 +520,10 @@ def _show_go(value: Any, *, quotes: bool) -> str:
     return str(value)
 
 
-def warn_of_object(obj: Obj, warn: Warn) -> None:
+def warn_of_object(call: Call, obj: Obj, warn: Warn) -> None:
     """Warn of what is valid in a new or changed object and unwise (``WarningsOnCreate``)."""
     driver = (obj.get("spec") or {}).get("driver", "") if obj["kind"] == "ResourceSlice" else ""
-    if driver != driver.lower():
+    if driver != driver.lower() and call.minor > _DRIVER_UNWARNED_UNTIL:
         text = (
             f"spec.driver: driver names should be lowercase; {go_quote(driver)} contains uppercase "
             "characters"

@@ -9,6 +9,7 @@ types, have the paths of the version that was sent, and show whole values
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -16,7 +17,7 @@ from typing import Any, Final
 from kube.errors import Cause
 from kube.values import Obj
 from kubesim.goforms import encode_object, load_go_names, order_fields
-from kubesim.validation.errors import duplicate
+from kubesim.validation.errors import duplicate, invalid
 from reference_allocator.api import schema
 
 _FLAT: Final = "resource.k8s.io/v1beta1"
@@ -53,6 +54,7 @@ _DECLARED: Final = tuple(
 )
 """Path and reason (or the beginning of it) of the errors that are declared."""
 
+_POOL: Final = re.compile(r"status\.allocation\.devices\.results\[\d+\]\.pool")
 _BY_HAND: Final = (
     "exactly one value must be specified",
     "constraint targeting this request",
@@ -106,7 +108,7 @@ def _in_version(cause: Cause, api_version: str) -> Cause:
     message = re.sub(r"(no more than \d+) characters", r"\1 bytes", message)
     if re.search(r"(opaque|results\[\d+\])\.driver$", field):
         message = re.sub(r"(be more than \d+) bytes", r"\1 characters", message)
-    if field.endswith("opaque.driver") or ".results[" in field:
+    if field.endswith("opaque.driver") or (".results[" in field and not field.endswith(".pool")):
         message = message.replace(_LOWER, _ANY_CASE).replace("'example.com'", "'Example.com'")
     return Cause(field, cause.reason, message)
 
@@ -141,8 +143,9 @@ def _rank(root: str, cause: Cause) -> tuple[tuple[int, str], ...]:
 
 
 def _with_value(cause: Cause, root: str, written: Obj) -> Cause:
-    """Return the cause of a duplicate with the whole value."""
-    if cause.reason != "FieldValueDuplicate":
+    """Return the cause of a duplicate with the whole value, of a pool's name with the segment."""
+    is_pool = _POOL.fullmatch(cause.field) and cause.reason == "FieldValueInvalid"
+    if cause.reason != "FieldValueDuplicate" and not is_pool:
         return cause
     value: Any = written
     shape = root
@@ -150,6 +153,19 @@ def _with_value(cause: Cause, root: str, written: Obj) -> Cause:
         is_item = shape.startswith(schema.LIST)
         shape = shape.partition("]")[2] if is_item else schema.types()[shape][str(segment)]
         value = value[segment]
+    if is_pool:
+        return _with_segment(cause, value)
     if not isinstance(value, dict):
         return cause
     return Cause(cause.field, cause.reason, duplicate("", order_fields(shape, value)).body)
+
+
+def _with_segment(cause: Cause, pool: str) -> Cause:
+    """Return the cause of a pool's name, which says which part between slashes is wrong."""
+    segment, end = json.JSONDecoder().raw_decode(cause.message, len("Invalid value: "))
+    index = pool.split("/").index(segment)
+    if not segment:
+        detail = f"segment {index}: must not be empty"
+        return Cause(cause.field, cause.reason, invalid("", pool, detail).body)
+    message = f"{cause.message[:end]}: segment {index}{cause.message[end:]}"
+    return Cause(cause.field, cause.reason, message)

@@ -26,17 +26,17 @@ def check_claim(
 ) -> Iterator[FieldError]:
     """Check a new ResourceClaim, in a namespace with these labels."""
     spec = claim.get("spec") or {}
-    yield from device_requests.check_claim_spec(spec, "spec", expressions)
     yield from _check_admin_access(spec, namespace_labels)
+    yield from device_requests.check_claim_spec(spec, "spec", expressions)
 
 
 def check_template(
     template: Obj, namespace_labels: Labels, expressions: Expressions
 ) -> Iterator[FieldError]:
     """Check a new ResourceClaimTemplate, in a namespace with these labels."""
-    yield from _check_template_spec(template, expressions)
     inner = (template.get("spec") or {}).get("spec") or {}
     yield from _check_admin_access(inner, namespace_labels)
+    yield from _check_template_spec(template, expressions)
 
 
 def check_template_update(new: Obj, old: Obj, expressions: Expressions) -> Iterator[FieldError]:

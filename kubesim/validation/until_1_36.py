@@ -93,6 +93,7 @@ def _as_in_1_34(errors: list[FieldError]) -> Iterator[FieldError]:
         body = re.sub(r"(must be no more than \d+) bytes", r"\1 characters", error.body)
         qualified = "a fully qualified name must be a domain and a name separated by a slash"
         body = body.replace(qualified, "must include a domain")
+        body = body.replace("a valid label key must", "a qualified name must")
         if error.path.endswith(".effect"):
             body = body.replace(', "None"', "")
         place = _find_key_field(error.path) if error.reason == _DUPLICATE else ""
