@@ -25,10 +25,12 @@ def to_storage(obj: Obj) -> None:
             exactly = {name: request.pop(name) for name in types()[_EXACTLY] if name in request}
             if exactly.get("deviceClassName") == "":  # which Go cannot tell from none
                 del exactly["deviceClassName"]
-            if not exactly.get("tolerations"):
-                exactly.pop("tolerations", None)
-            if exactly:
-                request["exactly"] = exactly
+            if exactly:  # also if all that there is of it is an empty list, which then goes
+                request["exactly"] = {
+                    name: value
+                    for name, value in exactly.items()
+                    if value != [] or name not in ("derivedAttributes", "tolerations")
+                }
         for device in list_devices(obj):
             device.update(device.pop("basic", None) or {})
     obj["apiVersion"] = KINDS[obj["kind"]].api_version

@@ -263,7 +263,6 @@ class ApiServer:
         """
         kind = resolve_kind(ref.api_version, ref.kind, self._cluster.served_kinds)
         sent, meta, name = new["metadata"], old["metadata"], ref.name
-        why = ""
         if verb == "update" and sent.get("uid", meta["uid"]) != meta["uid"]:
             place = f"{meta['namespace']}/{name}" if "namespace" in meta else name
             why = (
@@ -272,22 +271,25 @@ class ApiServer:
                 "precondition:"
                 f" {sent['uid']}, UID in object meta: {meta['uid']}"
             )
+            raise self._new_conflict(kind, name, why)
         version = sent.get("resourceVersion", "")
-        if not why and not re.fullmatch(r"[0-9]*", version):
+        if not re.fullmatch(r"[0-9]*", version):
             parsing = f'strconv.ParseUint: parsing "{version}": invalid syntax'
             raise ApiError(500, "", parsing)
         is_unconditional = not int(version or 0)
-        if not why and is_unconditional and f"{ref.api_version}/{ref.kind}" in _CONDITIONAL_UPDATES:
+        if is_unconditional and f"{ref.api_version}/{ref.kind}" in _CONDITIONAL_UPDATES:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise new_invalid(kind.plural, kind.group, name, [error])
-        if not why and int(version or 0) and version != meta["resourceVersion"]:
+        if int(version or 0) and version != meta["resourceVersion"]:
             why = (
                 "the object has been modified; please apply your changes to the latest version and "
                 "try again"
             )
-        if why:
-            text = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
-            raise new_refusal(409, "Conflict", kind, name, text)
+            raise self._new_conflict(kind, name, why)
+
+    def _new_conflict(self, kind: Kind, name: str, why: str) -> ApiError:
+        text = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
+        return new_refusal(409, "Conflict", kind, name, text)
 
     def delete(
         self,

@@ -15,7 +15,7 @@ from kube.errors import ApiError
 from kube.values import Obj
 from kubesim.apiserver import conversion
 from kubesim.apiserver.watches import Matches
-from kubesim.front.answers import Form
+from kubesim.front.answers import Form, too_large_revision
 from kubesim.front.backend import Backend, Event, FellBehindError, History
 from kubesim.front.body import build_status
 from kubesim.front.call import Call
@@ -76,6 +76,8 @@ async def stream_watch(
     A client that does not read for so long that events which it has not had are forgotten is cut
     off, as one of k8s.io/apiserver's cacher is (``forget`` in cache_watcher.go): the stream ends.
     """
+    if form.target == "PartialObjectMetadataList":
+        return  # Of no event can a list be made, which ends the stream of a real server, too.
     history = backend.history
     deadline = asyncio.get_running_loop().time() + seconds
     shape = _make_shape(backend, call, form)
@@ -138,6 +140,9 @@ def _list_initial_lines(
     with backend.lock:
         revision, position = backend.store.revision, history.position
         selected = [conversion.as_version(obj, call.api_version) for obj in backend.select(call)]
+    if options.initial_events and after > revision:
+        status = build_status(too_large_revision(after, revision))
+        return revision, None, _format_line("ERROR", status)
     if options.initial_events is False:
         return revision, position, b""
     lines = [_format_line("ADDED", shape(obj)) for obj in selected]

@@ -125,7 +125,9 @@ def check_taint_rule(rule: Obj) -> Iterator[FieldError]:
 def check_taint_rule_status(rule: Obj) -> Iterator[FieldError]:
     """Check a changed status of a DeviceTaintRule (``ValidateDeviceTaintRuleStatusUpdate``)."""
     status = rule.get("status") or {}
-    yield from check_conditions(status.get("conditions") or [], "status.conditions")
+    errors = check_conditions(status.get("conditions") or [], "status.conditions")
+    # How many there are is told last.
+    yield from sorted(errors, key=lambda error: error.path == "status.conditions")
 
 
 def _check_identity(new_spec: Obj, old_spec: Obj) -> Iterator[FieldError]:

@@ -78,6 +78,13 @@ def test_a_bookmark_in_a_table_is_a_row_without_a_name(client: Client) -> None:
     assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
+def test_a_watch_in_lists_of_metadata_ends_without_an_event(client: Client) -> None:
+    client.send("POST", CLAIMS, claim("one"))
+    listed = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    answer = client.send("GET", f"{CLAIMS}?watch=1", accept=listed)
+    assert (answer.status, answer.data) == (200, b"")
+
+
 def test_a_watch_ends_in_order_when_the_server_does(front: Front, client: Client) -> None:
     events = client.stream(f"{CLAIMS}?watch=1")
     client.send("POST", CLAIMS, claim("one"))
