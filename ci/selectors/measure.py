@@ -1,6 +1,8 @@
-"""Asks other implementations of CEL the vectors of selectors, and keeps what they take otherwise.
+r"""Asks other implementations of CEL the vectors of selectors, and keeps what they take otherwise.
 
     npm ci --prefix ci/selectors/javascript
+    cargo build --release --locked --manifest-path ci/selectors/rust/Cargo.toml \
+        --target-dir build/selectors
     python -m ci.selectors.measure
 
 One whose program or package is not there is left out; what was kept of it stays, with its date.
@@ -25,6 +27,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = ROOT / "ci/selectors/results.json"
 _HERE: Final = ROOT / "ci/selectors"
 _PACKAGES: Final = _HERE / "javascript/node_modules"
+_RUST: Final = ROOT / "build/selectors/release/selectors"
 _SECONDS: Final = 60
 Json = dict[str, Any]
 
@@ -57,6 +60,7 @@ def implementations() -> list[Implementation]:
             Implementation(name, number, _PACKAGES / name, ("node", script, name))
             for name, number in pinned.items()
         ),
+        Implementation("cel (Rust)", "0.15.0", _RUST, (_RUST,)),
     ]
 
 
