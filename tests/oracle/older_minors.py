@@ -47,7 +47,7 @@ def adapt(question: Json, kubernetes: str) -> None:
         _leave_out_compared_lists(question)
         _leave_out_all(question, features, kubernetes)
         if not features.consumable_capacity:
-            _leave_out_capacity_requests(question)
+            _leave_out_consumable_capacity(question)
     if _is_until(kubernetes, "1.35"):
         _leave_out_binding_conditions(question, features)
         _arrange_slices(question)
@@ -155,13 +155,17 @@ def _leave_out_all(question: Json, features: Features, kubernetes: str) -> None:
             body.update(allocationMode="ExactCount", count=1)
 
 
-def _leave_out_capacity_requests(question: Json) -> None:
+def _leave_out_consumable_capacity(question: Json) -> None:
     """Leave out what an API server with that gate off would not have stored.
 
-    Until 1.36 implementations without the feature do not look at it.
+    Until 1.36 implementations without the feature do not look at it, and until 1.35 do not show it
+    to selectors.
     """
     for body in bodies(question):
         body.pop("capacity", None)
+    for item in question.get("slices", ()):
+        for device in item["spec"].get("devices") or ():
+            device.pop("allowMultipleAllocations", None)
 
 
 def _leave_out_late_refusals(question: Json) -> None:
