@@ -243,8 +243,11 @@ def _join_fields(line: int, fields: Iterable[tuple[str, Any]]) -> Iterator[Manif
         yield Manifest(document, line)
         return
     kind = document.get("kind")
-    if not (isinstance(kind, str) and kind.endswith("List")):
+    if not kind or not isinstance(kind, str):
         raise _KindlessError
+    if not kind.endswith("List"):  # an object of another kind, with items of its own
+        yield Manifest(document, line)
+        return
     for manifest in kindless:
         yield Manifest(_complete(manifest.obj, kind, document.get("apiVersion")), manifest.line)
 

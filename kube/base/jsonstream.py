@@ -20,7 +20,7 @@ _CUT_NUMBER: Final = re.compile(r"[-+.eE0-9]*\Z")
 
 
 class JsonTextError(ValueError):
-    """The text is not JSON; ``line`` (from 1) says where."""
+    """The text is not JSON that reads the same for all; ``line`` (from 1) says where."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class JsonStream:
     """The values of a text, one after the other.
 
     Its methods raise JsonTextError; BoundsError: the text would take too much memory;
-    UnicodeDecodeError; ValueError: an object has a key twice; and what ``read`` raises.
+    UnicodeDecodeError; and what ``read`` raises.
 
     Args:
         read: returns the next bytes of a JSON text in UTF-8, none at the end.
@@ -82,6 +82,8 @@ class JsonStream:
                 if not self._decode_more():  # it may only be cut off by the window
                     raise self._make_error(error.msg, error.pos) from None
                 continue
+            except ValueError as error:  # a key that is there twice, NaN, a number of 5,000 digits
+                raise JsonTextError(self.line, str(error)) from None
             if not _CUT_NUMBER.match(self._text, end) or not self._decode_more():
                 self._position = end
                 return value
@@ -94,7 +96,7 @@ class JsonStream:
                 raise self._make_error("Expecting property name enclosed in double quotes")
             key = self.read_value()
             if key in known:
-                raise ValueError(f"the key {key[:60]!r} occurs twice")
+                raise JsonTextError(self.line, f"the key {key[:60]!r} occurs twice")
             known.add(key)
             if self.peek() != ":":
                 raise self._make_error("Expecting ':' delimiter")

@@ -349,6 +349,20 @@ def test_a_list_is_read_item_by_item() -> None:
     assert stream.size < 400_000
 
 
+@pytest.mark.parametrize("text", ['{"kind": "Menu", "items": [1]}', "items: [1]\nkind: Menu\n"])
+def test_an_object_of_another_kind_may_have_items_of_its_own(text: str) -> None:
+    [manifest] = read_manifests(io.BytesIO(text.encode()), "menu")
+    assert (manifest.obj["kind"], manifest.line) == ("Menu", 1)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_item_of_a_json_list_has_its_own_line(indent: int | None) -> None:
+    items = [{"kind": "Pod", "metadata": {"name": f"p{number}"}} for number in range(3)]
+    text = json.dumps({"kind": "List", "items": items}, indent=indent)
+    lines = [manifest.line for manifest in read_manifests(io.BytesIO(text.encode()), "list")]
+    assert lines == ([4, 10, 16] if indent else [1, 1, 1])
+
+
 def test_a_text_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("kube.manifests.MAX_YAML", 100_000)
     file = tmp_path / "large.yaml"

@@ -79,9 +79,20 @@ def test_an_error_has_the_line_and_the_words_of_the_whole_text() -> None:
     assert len(told) == 2
 
 
-def test_a_key_that_is_there_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="the key 'a' occurs twice"):
-        read_document(JsonStream(reader(b'{"a": 1, "b": 2, "a": 3}', random.Random(1))))
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"a": 1,\n"b": 2,\n"a": 3}', "the key 'a' occurs twice"),
+        ('{"c": 1, "b":\n\n[{"a": 2, "a": 3}]}', "the key 'a' occurs twice"),
+        ('{"a":\n1, "b":\nNaN}', "NaN is not a JSON value"),
+    ],
+)
+def test_what_readers_would_read_differently_is_refused_with_its_line(
+    text: str, problem: str
+) -> None:
+    with pytest.raises(JsonTextError, match=problem) as raised:
+        read_document(JsonStream(reader(text.encode(), random.Random(1))))
+    assert raised.value.line == 3
 
 
 @pytest.mark.parametrize(
