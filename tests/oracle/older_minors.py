@@ -43,7 +43,7 @@ def adapt(question: Json, kubernetes: str) -> None:
         _leave_out_distinct_attributes(question)
         _show_counters_everywhere(question)
         _leave_out_shares_of_nothing(question)
-        _leave_out_overflows(question)
+        _leave_out_odd_amounts(question)
         _leave_out_compared_lists(question)
         _leave_out_all(question, features, kubernetes)
         if not features.consumable_capacity:
@@ -106,16 +106,16 @@ def _leave_out_shares_of_nothing(question: Json) -> None:
             ]
 
 
-def _leave_out_overflows(question: Json) -> None:
-    """Ask for little where an amount is asked for that 64 bits do not hold.
+def _leave_out_odd_amounts(question: Json) -> None:
+    """Ask for little where an amount is asked for that is negative or that 64 bits do not hold.
 
-    Until 1.36 it is brought into a range of values with Go's overflow; since then it is an error
-    (roundUpRange in consumable_capacity.go).
+    Until 1.36 it is given, or brought into a range of values with Go's overflow; since then it is
+    an error (roundUpRange in consumable_capacity.go).
     """
     for body in bodies(question):
         requests = (body.get("capacity") or {}).get("requests") or {}
         for name, amount in requests.items():
-            if parse_quantity(str(amount)).nanos >= _INT64_MAX * 10**9:
+            if not 0 <= parse_quantity(str(amount)).nanos < _INT64_MAX * 10**9:
                 requests[name] = "1"
 
 
