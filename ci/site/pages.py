@@ -11,9 +11,9 @@ from typing import Final
 from benchmarks import scale
 from ci import matrix_page
 from ci.allocators import page as allocators
+from ci.cel_implementations import page as selectors
 from ci.drivers import page as drivers
 from ci.schedulers import page as schedulers
-from ci.selectors import page as selectors
 from ci.testing import record
 from ci.testing.parts import parts
 from conformance.cli.commands.list import render_catalogue

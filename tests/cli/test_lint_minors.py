@@ -44,7 +44,7 @@ def test_what_a_minor_treats_otherwise_is_warned_of_in_its_place(call: Call, ver
     )
     assert toleration.startswith(
         "a.yaml:20: $.items[0].spec.spec.devices.requests[0].exactly.tolerations[0]: warning: "
-        "otherwise than in Kubernetes 1.37: it has no effect"
+        "otherwise than in Kubernetes 1.37: it names no effect"
     )
     assert toleration.endswith("Name the effect where eviction is meant to happen.")
     assert (done.code, total) == (0, "1 file checked, 0 errors, 2 warnings")

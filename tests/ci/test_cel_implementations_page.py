@@ -5,8 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ci.selectors import page
-from ci.selectors.measure import Implementation, find_differences, outcome_of, read_vectors
+from ci.cel_implementations import page
+from ci.cel_implementations.measure import (
+    Implementation,
+    find_differences,
+    outcome_of,
+    read_vectors,
+)
 
 ANSWER = """
 import json, sys

@@ -1,4 +1,4 @@
-"""Makes the page of CEL implementations from what is recorded in ci/selectors/results.json."""
+"""Makes the page of CEL implementations from what is recorded in ``results.json``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ci.selectors.measure import RESULTS, outcome_of, read_vectors
+from ci.cel_implementations.measure import RESULTS, outcome_of, read_vectors
 from tests.vectors.selectors import LANGUAGE
 
 _HEAD: Final = """\
 # Selectors in other implementations of CEL
 
-Generated from `ci/selectors/results.json`, which `python -m ci.selectors.measure` writes: each
-implementation is asked the [vectors of selectors](allocators.md#selectors), with a device as its
+Generated from `ci/cel_implementations/results.json`, which
+`python -m ci.cel_implementations.measure` writes: each implementation is asked the [vectors of selectors](allocators.md#selectors), with a device as its
 users bind one (versions and quantities as strings), and without functions of its users' own. Said
 *otherwise* is what is true, false or an error and something else in Kubernetes; an expression that
 does not compile is an error. In Rust a device comes from JSON, where a positive integer is

@@ -1,9 +1,9 @@
 r"""Asks other implementations of CEL the vectors of selectors, and keeps what they take otherwise.
 
-    npm ci --prefix ci/selectors/javascript
-    cargo build --release --locked --manifest-path ci/selectors/rust/Cargo.toml \
+    npm ci --prefix ci/cel_implementations/javascript
+    cargo build --release --locked --manifest-path ci/cel_implementations/rust/Cargo.toml \
         --target-dir build/selectors
-    python -m ci.selectors.measure
+    python -m ci.cel_implementations.measure
 
 One whose program or package is not there is left out; what was kept of it stays, with its date.
 """
@@ -24,8 +24,8 @@ from conformance.allocators.selectors import SELECTORS, SelectorVector
 from reference_allocator.gates import LATEST
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-RESULTS: Final = ROOT / "ci/selectors/results.json"
-_HERE: Final = ROOT / "ci/selectors"
+RESULTS: Final = ROOT / "ci/cel_implementations/results.json"
+_HERE: Final = ROOT / "ci/cel_implementations"
 _PACKAGES: Final = _HERE / "javascript/node_modules"
 _RUST: Final = ROOT / "build/selectors/release/selectors"
 _SECONDS: Final = 60
