@@ -12,15 +12,14 @@ from tests.vectors.selectors import LANGUAGE
 _HEAD: Final = """\
 # Selectors in other implementations of CEL
 
-Generated from `ci/cel_implementations/results.json`, which
-`python -m ci.cel_implementations.measure` writes: each implementation is asked the [vectors of selectors](allocators.md#selectors), with a device as its
-users bind one (versions and quantities as strings), and without functions of its users' own. Said
-*otherwise* is what is true, false or an error and something else in Kubernetes; an expression that
-does not compile is an error. In Rust a device comes from JSON, where a positive integer is
-unsigned. Not asked are dev.cel:cel and cel-tools (Java), common-expression-language and
-cel-expr-python. Where a selector is about to be tried with one of these, the last table says what
-it cannot tell.
-"""
+Generated from `ci/cel_implementations/results.json`, which `python -m
+ci.cel_implementations.measure` writes: each implementation is asked the [vectors of
+selectors](allocators.md#selectors), with a device as its users bind one (versions and quantities
+as strings), and without functions of its users' own. Said *otherwise* is what is true, false or
+an error and something else in Kubernetes; an expression that does not compile is an error. In
+Rust a device comes from JSON, where a positive integer is unsigned. Not asked are dev.cel:cel and
+cel-tools (Java), common-expression-language and cel-expr-python. Where a selector is about to be
+tried with one of these, the last table says what it cannot tell. """
 
 
 def text() -> str:
