@@ -49,7 +49,7 @@ def test_a_scenario_runs_where_no_program_but_the_base_systems_is_to_be_found(
         run = [
             *(sys.executable, "-m", "conformance", "run", "--target", "cluster"),
             *("--cluster", "local", "--name", "bare", "--binaries", str(binaries)),
-            *("-k", "core/generated-claim-containers-share-device", "--compare"),
+            *("--nodes", "1", "-k", "core/generated-claim-containers-share-device", "--compare"),
         ]
         commands.append(f"exec {shlex.join(run)}")
         done = ended(

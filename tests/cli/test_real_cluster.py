@@ -198,7 +198,8 @@ def test_a_driver_with_the_usual_places_in_its_code_is_started_tested_and_stoppe
     (tmp_path / "start").write_text(HARD_CODED.format(python=sys.executable))
     (tmp_path / "start").chmod(0o755)
     done = call(
-        *("run", "--target", "cluster", "--cluster", "local", "--name", "clitest2", "--compare"),
+        *("run", "--target", "cluster", "--cluster", "local", "--name", "clitest2"),
+        *("--nodes", "1", "--compare"),
         *("--driver", "other.yaml", "--driver-command", "./start"),
         *("-k", "core/generated-claim-containers-share-device", "-k", "*/reboot-prepares-again"),
         cwd=tmp_path,

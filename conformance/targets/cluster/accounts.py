@@ -114,7 +114,7 @@ def why_no_kubelet_account(api: Api, *, only_read: bool = False) -> str:
     if _REVIEWS not in api.discovery.list_served():
         return f"{_REVIEWS} is not served"
     needed = [_rule("", "users", "impersonate"), _rule("", "groups", "impersonate", _NODES)]
-    if refused := _explain_refusal(api, needed):
+    if refused := _explain_refusal(api, needed, "ci/rbac lets nobody speak for nodes"):
         return refused
     kubelet = User.kubelet_of("dra-conformance-nobody")
     own_node = {"verb": "get", "resource": "nodes", "name": kubelet.node}
@@ -147,14 +147,16 @@ def why_no_hollow_nodes(api: Api) -> str:
     return _explain_refusal(api, [*needed, _rule("", "nodes/status", "patch")])
 
 
-def _explain_refusal(api: Api, needed: Sequence[Obj]) -> str:
+def _explain_refusal(
+    api: Api, needed: Sequence[Obj], remedy: str = "see ci/rbac/suite.yaml"
+) -> str:
     """Say what the user who runs the suite may not do of this; empty if all is allowed."""
     for rule in needed:
         if not is_allowed(api.connection, None, rule):
             action = " ".join(
                 [rule["verbs"][0], rule["resources"][0], *rule.get("resourceNames", ())]
             )
-            return f"your user is not allowed to {action} (see ci/rbac/suite.yaml)"
+            return f"your user is not allowed to {action} ({remedy})"
     return ""
 
 
