@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from conformance.compare.evidence import mapping_field, name_of
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.expectations.pod import PodExpectation
-from conformance.scenario.loader import load_scenarios
+from conformance.scenario.loader import find_shipped
 from conformance.scenario.model import Scenario
 from conformance.scenario.steps import Step
 from kube.values import POD_CLAIM_ANNOTATION
@@ -67,7 +67,7 @@ class Demand:
 
 def demand_of(scenario: PlannedScenario) -> Demand | None:
     """Return the demand of a scenario; None for one that the suite does not ship."""
-    return _shipped_demands().get((scenario.id, scenario.digest))
+    return _derive_shipped(scenario.id, scenario.digest)
 
 
 def list_unrecorded(finished: ScenarioFinished) -> tuple[str, ...]:
@@ -138,9 +138,10 @@ def _written_claims(step: Step) -> Iterator[str]:
         yield str(change.name)
 
 
-@cache
-def _shipped_demands() -> Mapping[tuple[str, str], Demand]:
-    return {(item.id, item.digest): derive_demand(item.scenario) for item in load_scenarios()}
+@lru_cache(maxsize=4096)  # ids and digests of files from others come here, too
+def _derive_shipped(identity: str, digest: str) -> Demand | None:
+    loaded = find_shipped(identity)
+    return derive_demand(loaded.scenario) if loaded and loaded.digest == digest else None
 
 
 def _missing_decisions(demand: Demand, decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,19 @@ def load_scenarios(
     if problems:
         raise InvalidDocumentError(problems)
     return [loaded_by_id[key] for key in sorted(loaded_by_id)]
+
+
+def find_shipped(identity: str) -> LoadedScenario | None:
+    """Return the shipped scenario of an id, and read no other; None: there is none."""
+    place = _list_shipped_files().get(identity)
+    return load_file(*place) if place is not None else None
+
+
+@cache
+def _list_shipped_files() -> dict[str, tuple[Path, Path | None]]:
+    """Return id -> file, and the folder in which it was found."""
+    places = _list_files(_list_shipped_folders())
+    return {_find_identity(file, below): (file, below) for file, below in places}
 
 
 def _list_shipped_folders() -> list[Path]:

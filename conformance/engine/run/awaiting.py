@@ -7,6 +7,8 @@ A pod that does not start is not waited for blindly: its events may say that it 
 from __future__ import annotations
 
 import logging
+import math
+from contextlib import nullcontext
 from typing import Any, Final
 
 from conformance.engine.run.attempt import ScenarioAttempt
@@ -20,6 +22,9 @@ _LOG = logging.getLogger(__name__)
 
 ASK_AGAIN_SECONDS = 5.0
 """How often the events of a pod that does not start are read."""
+
+BUSY_SECONDS: Final = 5.0
+"""After so long a wait a scenario has nothing to do until something happens: another may act."""
 
 FINAL_SECONDS: Final = 10.0
 """For how long an answer that stays as it is may differ from claims and slices: these arrive by
@@ -75,11 +80,14 @@ def _await_holding(expectation: Timed, attempt: ScenarioAttempt) -> dict[str, An
     _LOG.debug(
         "%s: up to %g s for %s", attempt.scenario.metadata.name, timeout, expectation.describe()
     )
-    seconds_left = timeout
+    seconds_left, waits_long = timeout, False
     while True:
         # In shares: between them the events of pods that do not start are read.
-        share = min(seconds_left, ASK_AGAIN_SECONDS) if awaited else seconds_left
-        seen = attempt.wait(check, share)
+        longest = ASK_AGAIN_SECONDS if awaited else math.inf if waits_long else BUSY_SECONDS
+        share = min(seconds_left, longest)
+        with attempt.slot.observe() if waits_long else nullcontext():
+            seen = attempt.wait(check, share)
+        waits_long = True
         if seen is not None and seen.holds:
             return dict(seen.observed)
         if seen is not None:

@@ -4,7 +4,7 @@ A scenario is *waiting*, then *running*, then it has ended. A running scenario r
 of itself (``loop.Slot``):
 
 - *observing*: it does nothing but check that something stays as it is, let time pass, or wait for
-  what it deleted to go. Its slot is free meanwhile.
+  what it deleted to go, or for what has not happened for seconds. Its slot is free meanwhile.
 - *disruptive*: it stops or restarts components, or may do so again. Such a scenario begins
   disruptive and *settles* when everything runs as before.
 
@@ -32,7 +32,7 @@ from conformance.engine.schedule.needs import Needs, Reach
 from conformance.engine.schedule.pools import Home, NodePool, NodePools
 from conformance.seam.values import Capabilities
 
-OBSERVERS = 4
+OBSERVERS = 8
 """How many scenarios may observe beside those that act. Each has threads and watches."""
 
 SLOTS_PER_PROCESSOR = 3
