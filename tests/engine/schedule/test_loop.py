@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from conformance.engine.run import awaiting
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
@@ -48,6 +50,32 @@ def test_another_begins_while_one_observes(monkeypatch: pytest.MonkeyPatch) -> N
     result = run_suite(given, cluster(target), [])
     assert seen == [True]
     assert [item.outcome for item in result.finished] == [Outcome.PASSED] * 2
+
+
+def test_another_begins_while_one_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Miniature()
+    other_began = threading.Event()
+    shares: list[float] = []
+    seen: list[bool] = []
+    wait_in_virtual_time = MiniScope.wait
+
+    def on_create(obj: Obj) -> None:
+        if obj["metadata"]["labels"].get("of") == "b":
+            other_began.set()
+
+    def wait(scope: MiniScope, check: Callable[[], Any], timeout: float) -> Any:
+        shares.append(timeout)
+        if len(shares) == 2:
+            seen.append(other_began.wait(10))
+        return wait_in_virtual_time(scope, check, timeout)
+
+    target.on_create = on_create
+    monkeypatch.setattr(MiniScope, "wait", wait)
+    never = {"expect": [{"pod": "pending", "scheduled": True, "eventually": "20s"}]}
+    waits = scenario({"apply": [pod("pending", labels={"of": "a"})]}, never, name="a")
+    run_suite([waits, making("b")], cluster(target), [])
+    assert shares[0] == awaiting.BUSY_SECONDS
+    assert seen == [True]
 
 
 @pytest.mark.parametrize(("version", "first"), [("1.36.2", "known"), ("1.36.3", "plain")])
