@@ -97,7 +97,8 @@ def _add_lists(sources: Path, pages: set[str]) -> None:
     below: dict[str, list[str]] = {}
     for name in sorted(elsewhere):
         folder = str(PurePosixPath(name).parent)
-        parent = next((one for one in (f"{folder}/index.md", f"{folder}.md") if one in pages), "")
+        places = (f"{folder}/index.md", f"{folder}.md")
+        parent = next((one for one in places if one in pages and one != name), "")
         if folder == "." or not parent:
             raise SiteError(f"docs/README.md: does not list {name}; add it where it belongs")
         below.setdefault(parent, []).append(os.path.relpath(name, PurePosixPath(parent).parent))
