@@ -56,6 +56,10 @@ class Query:
     fields: Mapping[str, str] | None = None
 
 
+NODES_GROUP: Final = "system:nodes"
+"""The group of all kubelets (``user.NodesGroup`` of k8s.io/apiserver)."""
+
+
 @dataclass(frozen=True, slots=True)
 class User:
     """In whose name a request is made: a service account, or the kubelet of a node.
@@ -83,7 +87,7 @@ class User:
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups that must be named where the user is impersonated; others follow from it."""
-        return ("system:nodes",) if self.is_kubelet else ()
+        return (NODES_GROUP,) if self.is_kubelet else ()
 
     def __str__(self) -> str:
         if self.is_kubelet:

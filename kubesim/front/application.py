@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from kube.errors import ApiError
-from kube.values import FieldManager, Obj, Ref, User
+from kube.values import NODES_GROUP, FieldManager, Obj, Ref, User
 from kube.values import Request as ApiRequest
 from kubesim.apiserver import conversion, patches
 from kubesim.front import answers
@@ -44,7 +44,6 @@ from kubesim.store import name_of, namespace_of, not_found
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 _KUBELET: Final = re.compile(r"system:node:(.+)")
-_NODES: Final = "system:nodes"
 _NODE: Final = "impersonate-extra-authentication.kubernetes.io%2fnode-name"
 
 
@@ -63,7 +62,7 @@ def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> Us
         return user
     account = _ACCOUNT.fullmatch(impersonated)
     groups = headers.get("impersonate-group", "").split(",")
-    kubelet = _KUBELET.fullmatch(impersonated) if _NODES in groups else None
+    kubelet = _KUBELET.fullmatch(impersonated) if NODES_GROUP in groups else None
     if user is None and kubelet is not None:
         return User.kubelet_of(kubelet[1])
     if user is not None or account is None:
@@ -335,7 +334,6 @@ class Application:
             raise ApiError(500, "", error.message.replace(NEWEST_PLACE, call.scheme)) from None
         if call.name:
             return handler.delete(call.ref, options, call.namespace, call.user)
-        self._authorize(call)
         selected = self.backend.select(call)
         for obj in selected:
             ref = Ref(call.api_version, call.kind.name, name_of(obj), namespace_of(obj))

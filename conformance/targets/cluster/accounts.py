@@ -15,10 +15,9 @@ from conformance.scenario.changes import KUBELET, AccountName, service_account
 from kube.api import Api
 from kube.connection import Connection
 from kube.errors import ApiError
-from kube.values import Obj, User
+from kube.values import NODES_GROUP, Obj, User
 
 _LEASES = "coordination.k8s.io"
-_NODES = "system:nodes"
 _REVIEWS = "authorization.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io"
 _NODE = "authentication.kubernetes.io/node-name"
@@ -113,7 +112,7 @@ def why_no_kubelet_account(api: Api, *, only_read: bool = False) -> str:
     """
     if _REVIEWS not in api.discovery.list_served():
         return f"{_REVIEWS} is not served"
-    needed = [_rule("", "users", "impersonate"), _rule("", "groups", "impersonate", _NODES)]
+    needed = [_rule("", "users", "impersonate"), _rule("", "groups", "impersonate", NODES_GROUP)]
     if refused := _explain_refusal(api, needed, "ci/rbac lets nobody speak for nodes"):
         return refused
     kubelet = User.kubelet_of("dra-conformance-nobody")
