@@ -3,16 +3,14 @@
 What `kubectl get -o yaml` prints of a cluster is one document of hundreds of megabytes, so that
 items of a list are built one after the other from the parser's events, never the whole. Text is not
 trusted: safe tags only, no duplicate keys, and what one object comes to is counted while it is
-built (as in `kube.base.strictyaml`). Messages quote no values: they may be of a Secret.
+built (`kube.base.yamlvalues`). Messages quote no values: they may be of a Secret.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 import yaml
@@ -20,7 +18,7 @@ import yaml
 from kube.base import strictjson
 from kube.base.errors import UsageError
 from kube.base.jsonstream import JsonStream, JsonTextError
-from kube.base.strictyaml import MAX_DEPTH, MAX_NODES, MAX_NUMBER
+from kube.base.yamlvalues import RefusedValueError, ValueReader
 from kube.values import Obj
 
 MAX_YAML: Final = 512 << 20
@@ -44,19 +42,6 @@ _LOG_OF_DUMP: Final = re.compile(
 """What `kubectl cluster-info dump` prints between its lists."""
 
 _BETWEEN: Final = re.compile(r"(?:\s|^---[^\n]*\n)*", re.MULTILINE)
-_NUMBERS: Final = {
-    "tag:yaml.org,2002:int": "construct_yaml_int",
-    "tag:yaml.org,2002:float": "construct_yaml_float",
-}
-_TEXTS: Final = frozenset(
-    {
-        "tag:yaml.org,2002:str",
-        "tag:yaml.org,2002:timestamp",
-        "tag:yaml.org,2002:value",
-        "tag:yaml.org,2002:merge",
-    }
-)
-_LONGEST_CACHED: Final = 64
 _GIVE: Final = "give what `kubectl get ... -o yaml` prints, and nothing else"
 
 
@@ -279,11 +264,8 @@ class _Events:
         loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._source = source
         self._size = 0
-        self._loader = loader(self)
-        self._resolve = lru_cache(maxsize=8192)(self._read_plain)
-        self._share = strictjson.make_sharing_hook()
-        self._anchors: dict[str, tuple[Any, int]] = {}
-        self._values = 0
+        self._next_event: Callable[[], Any] = loader(self).get_event
+        self._reader = ValueReader(self._next_event, strictjson.make_sharing_hook())
 
     def read(self, most: int = -1) -> bytes:
         """Return bytes for the parser. Raises OSError, zlib.error, UsageError: it is too long."""
@@ -298,12 +280,13 @@ class _Events:
 
     def read_documents(self) -> Iterator[Manifest]:
         try:
-            self._next()  # the stream's start
-            while not self._is(yaml.StreamEndEvent):
-                self._next()
-                self._anchors.clear()
-                yield from self._read_document()
-                self._next()
+            self._next_event()  # the stream's start
+            while not isinstance(self._next_event(), yaml.StreamEndEvent):
+                self._reader.start_document()
+                yield from self._read_document(self._next_event())
+                self._next_event()
+        except RefusedValueError as error:
+            raise self._error(error.problem_mark, str(error.problem)) from None
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             raise self._error(mark, f"is not YAML: {error.problem or error.context}") from None
@@ -312,11 +295,11 @@ class _Events:
         except UnicodeDecodeError:
             raise UsageError(f"{self._name}: is not UTF-8 text") from None
 
-    def _read_document(self) -> Iterator[Manifest]:
-        start = self._loader.peek_event().start_mark
-        if not self._is(yaml.MappingStartEvent):
-            self._values = 0
-            if self._build(0) is not None:
+    def _read_document(self, event: Any) -> Iterator[Manifest]:
+        start = event.start_mark
+        if not isinstance(event, yaml.MappingStartEvent):
+            self._reader.start_object()
+            if self._reader.read(event) is not None:
                 raise self._error(start, f"is not a Kubernetes object; {_GIVE}")
             return
         try:
@@ -325,104 +308,22 @@ class _Events:
             raise self._error(start, _KINDLESS) from None
 
     def _read_fields(self) -> Iterator[tuple[str, Any]]:
-        self._next()
         known: set[str] = set()
-        while not self._is(yaml.MappingEndEvent):
-            self._values = 0
-            key = self._read_key(known, self._loader.peek_event().start_mark)
+        while not isinstance(event := self._next_event(), yaml.MappingEndEvent):
+            self._reader.start_object()
+            key = self._reader.read_key(event, known)
             known.add(key)
-            is_list = key == "items" and self._is(yaml.SequenceStartEvent)
-            yield key, self._read_items() if is_list else self._build(1)
-        self._next()
+            event = self._next_event()
+            is_list = key == "items" and isinstance(event, yaml.SequenceStartEvent)
+            yield key, self._read_items() if is_list else self._reader.read(event, 1)
 
     def _read_items(self) -> Iterator[Manifest]:
-        self._next()
-        while not self._is(yaml.SequenceEndEvent):
-            self._values = 0
-            line = self._loader.peek_event().start_mark.line + 1
-            item = self._build(2)
+        while not isinstance(event := self._next_event(), yaml.SequenceEndEvent):
+            self._reader.start_object()
+            line = event.start_mark.line + 1
+            item = self._reader.read(event, 2)
             if isinstance(item, dict):
                 yield Manifest(item, line)
-        self._next()
-
-    def _build(self, depth: int) -> Any:
-        """Return the value that begins with the next event."""
-        event = self._next()
-        self._values += 1
-        if self._values > MAX_NODES:
-            raise self._error(
-                event.start_mark, f"an object of more than {MAX_NODES} keys and values"
-            )
-        if depth > MAX_DEPTH:
-            raise self._error(event.start_mark, f"nested too deeply, more than {MAX_DEPTH}")
-        if isinstance(event, yaml.AliasEvent):
-            value, size = self._anchors.get(str(event.anchor), (None, -1))
-            if size < 0:
-                raise self._error(event.start_mark, f"{event.anchor!r:.40} is not defined before")
-            self._values += size
-            return value
-        began = self._values
-        if isinstance(event, yaml.ScalarEvent):
-            value = self._read_scalar(event)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            value = []
-            while not self._is(yaml.SequenceEndEvent):
-                value.append(self._build(depth + 1))
-            self._next()
-        else:
-            value = {}
-            while not self._is(yaml.MappingEndEvent):
-                key = self._read_key(value, self._loader.peek_event().start_mark)
-                value[key] = self._build(depth + 1)
-            self._next()
-            value = self._share(list(value.items()))
-        if event.anchor is not None:
-            self._anchors[event.anchor] = value, self._values - began
-        return value
-
-    def _read_key(self, mapping: Container[str], mark: Any) -> str:
-        event = self._next()
-        self._values += 1
-        if not isinstance(event, yaml.ScalarEvent):
-            raise self._error(mark, "a key must be plain text")
-        if event.value in mapping:
-            raise self._error(mark, f"the key {event.value[:60]!r} occurs twice")
-        return str(event.value)
-
-    def _read_scalar(self, event: Any) -> Any:
-        if event.tag is None and not event.implicit[0]:
-            return event.value
-        try:
-            if event.tag is None and len(event.value) <= _LONGEST_CACHED:
-                return self._resolve(event.value)
-            return self._read_plain(event.value, event.tag)
-        except (ValueError, ArithmeticError, LookupError, yaml.YAMLError):
-            problem = "a value cannot be read; quote it if it is text"
-            raise self._error(event.start_mark, problem) from None
-
-    def _read_plain(self, text: str, tag: str | None = None) -> Any:
-        """Return the value of a scalar without quotes, or with a tag. Raises ValueError."""
-        if len(text) > _LONGEST_CACHED * MAX_NUMBER:
-            return text
-        tag = tag or self._loader.resolve(yaml.ScalarNode, text, (True, False))
-        if tag in _TEXTS:
-            return text
-        if tag == "tag:yaml.org,2002:null":
-            return None
-        if tag == "tag:yaml.org,2002:bool":
-            return self._loader.bool_values[text.lower()]
-        if tag not in _NUMBERS or len(text) > MAX_NUMBER:
-            raise ValueError(tag)
-        value = getattr(self._loader, _NUMBERS[tag])(yaml.ScalarNode(tag, text))
-        if not math.isfinite(value) or not -(2**63) <= value < 2**64:
-            raise ValueError(text)
-        return value
-
-    def _next(self) -> Any:
-        return self._loader.get_event()
-
-    def _is(self, kind: type[yaml.Event]) -> bool:
-        return isinstance(self._loader.peek_event(), kind)
 
     def _error(self, mark: Any, problem: str) -> UsageError:
         return UsageError(f"{self._name}:{mark.line + 1 if mark else 1}: {problem}")

@@ -195,17 +195,25 @@ def _decoder_of(shape: str, *, is_lenient: bool) -> Callable[[Any], Any]:
     if fields is None:
         return _scalar_decoder_of(shape)
 
+    decoders: dict[str, Callable[[Any], Any]] = {}  # made when used: types may hold themselves
+
     def decode_struct(value: Any) -> Obj:
         if not isinstance(value, dict) or (isinstance(value, RepeatedKeys) and not is_lenient):
             raise _UnfitError
         decoded: Obj = {}
         for field, item in value.items():
-            inner = fields.get(field)
-            if inner is None and not is_lenient:
-                raise _UnfitError
-            if inner is None or item is None:
+            decode = decoders.get(field)
+            if decode is None:
+                inner = fields.get(field)
+                if inner is None and not is_lenient:
+                    raise _UnfitError
+                if inner is None:
+                    continue
+                decode = decoders[field] = _decoder_of(inner, is_lenient=is_lenient)
+            if item is None:
                 continue
-            copied = _decoder_of(inner, is_lenient=is_lenient)(item)
+            is_text = decode is _decode_text and item.__class__ is str  # most values are
+            copied = item if is_text else decode(item)
             # Validation can tell an empty list or map from none; what is stored cannot
             # (`drop_unset`).
             if copied or isinstance(copied, (list, dict)) or not is_unset(shape, field, copied):
@@ -219,18 +227,19 @@ def _collection_decoder_of(shape: str, *, is_lenient: bool) -> Callable[[Any], A
     is_list = shape.startswith(LIST)
     inner = shape[len(LIST if is_list else MAP) :]
 
-    def decode_item(item: Any) -> Any:
-        return zero_of(inner) if item is None else _decoder_of(inner, is_lenient=is_lenient)(item)
-
     def decode_list(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise _UnfitError
-        return [decode_item(item) for item in value]
+        decode = _decoder_of(inner, is_lenient=is_lenient)
+        return [zero_of(inner) if item is None else decode(item) for item in value]
 
     def decode_map(value: Any) -> Obj:
         if not isinstance(value, dict) or (isinstance(value, RepeatedKeys) and not is_lenient):
             raise _UnfitError
-        return {key: decode_item(item) for key, item in value.items()}
+        decode = _decoder_of(inner, is_lenient=is_lenient)
+        return {
+            key: zero_of(inner) if item is None else decode(item) for key, item in value.items()
+        }
 
     return decode_list if is_list else decode_map
 
@@ -247,12 +256,13 @@ def _scalar_decoder_of(shape: str) -> Callable[[Any], Any]:
             raise _UnfitError
         return value if isinstance(value, RawObject) else clone(value)
 
-    def decode_string(value: Any) -> str:
-        if not isinstance(value, str):
-            raise _UnfitError
-        return value
+    return {"quantity": decode_quantity, "string": _decode_text}.get(shape, decode_scalar)
 
-    return {"quantity": decode_quantity, "string": decode_string}.get(shape, decode_scalar)
+
+def _decode_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _UnfitError
+    return value
 
 
 def _explain_mismatch(root: str, mistake: WrongType) -> str:

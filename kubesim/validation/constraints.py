@@ -33,22 +33,22 @@ class Expressions:
     kubernetes: str
     gates: Mapping[str, bool]
 
-    @property
+    @cached_property
     def minor(self) -> int:
         """Return 37 for 1.37."""
         return int(self.kubernetes.partition(".")[2])
 
-    @property
+    @cached_property
     def since_1_38(self) -> bool:
         """Return whether the server is of 1.38 or later."""
         return MINORS.index(self.kubernetes) >= MINORS.index("1.38")
 
-    @property
+    @cached_property
     def with_declared_rules(self) -> bool:
         """Return whether the server's rules are declared in part, as `declared` has them."""
         return MINORS.index(self.kubernetes) >= MINORS.index("1.37")
 
-    @property
+    @cached_property
     def with_fractional_ranges(self) -> bool:
         """Return whether ranges of capacities are counted in thousandths."""
         return self.gates.get("DRAFractionalCapacityRange", False)

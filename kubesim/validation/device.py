@@ -88,14 +88,15 @@ def check_device(
     taints = device.get("taints") or []
     if old is None or taints != (old.get("taints") or []):
         yield from check_each(taints, TAINTS_MAX, check_taint, f"{path}.taints")
-    consumed, inner = device.get("consumesCounters") or [], f"{path}.consumesCounters"
-    yield from check_unique(
-        consumed, CONSUMES_COUNTERS_MAX, _check_consumption, inner, by="counterSet"
-    )
+    if consumed := device.get("consumesCounters"):
+        inner = f"{path}.consumesCounters"
+        yield from check_unique(
+            consumed, CONSUMES_COUNTERS_MAX, _check_consumption, inner, by="counterSet"
+        )
     yield from _check_node_selection(device, path, per_device=per_device)
     yield from check_binding(device, path)
-    resources = device.get("nodeAllocatableResources") or {}
-    yield from check_node_allocatable(resources, capacity, f"{path}.nodeAllocatableResources")
+    if resources := device.get("nodeAllocatableResources"):
+        yield from check_node_allocatable(resources, capacity, f"{path}.nodeAllocatableResources")
 
 
 def _check_capacity(
@@ -157,6 +158,8 @@ def _check_node_selection(device: Obj, path: str, *, per_device: bool) -> Iterat
 def check_binding(device: Obj, path: str) -> Iterator[FieldError]:
     """Check what ``validateDeviceBindingParameters`` checks."""
     binding_conditions, failure_conditions = (device.get(field) or [] for field in _BINDING_FIELDS)
+    if not binding_conditions and not failure_conditions:
+        return
     for field, conditions in zip(
         _BINDING_FIELDS, (binding_conditions, failure_conditions), strict=True
     ):

@@ -85,10 +85,12 @@ def check_one_of(
 ) -> Iterator[FieldError]:
     """Check that one of the fields of a union is there (declarative validation's ``Union``)."""
     found = [field for field in choices if field in present]
+    if len(found) == 1:
+        return
     listed = ", ".join(f"`{field}`" for field in choices)
     if not found:
         yield invalid(path, "", f"must specify one of: {listed}")
-    elif len(found) > 1:
+    else:
         yield invalid(path, f"{{{', '.join(found)}}}", f"must specify exactly one of: {listed}")
 
 

@@ -6,7 +6,8 @@ a name by itself is in ``reference_allocator.api.names``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from kube.values import Obj
@@ -21,16 +22,26 @@ from reference_allocator.api.names import (
     label_value_problems,
 )
 
+_LONGEST_KEPT: Final = 253
 
-def _by(problems: Callable[[str], Iterable[str]]) -> Check:
+
+def _by(problems: Callable[[str], Sequence[str]]) -> Check:
     """Return a check that has an error for each problem of a text."""
-    return lambda value, path: (invalid(path, value, problem) for problem in problems(value))
+    # The devices of a cluster have few names.
+    kept = lru_cache(maxsize=4096)(problems)
+
+    def check(value: str, path: str) -> Iterator[FieldError]:
+        found = kept(value) if len(value) <= _LONGEST_KEPT else problems(value)
+        return iter([invalid(path, value, problem) for problem in found] if found else ())
+
+    return check
 
 
 check_label_key = _by(label_key_problems)  # Of a label, a taint or the like.
 check_label_value = _by(label_value_problems)
 check_label = _by(dns_label_problems)
 check_subdomain = _by(dns_subdomain_problems)
+_check_identifier = _by(c_identifier_problems)
 
 
 STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
@@ -149,7 +160,7 @@ def check_qualified_name(value: str, path: str) -> Iterator[FieldError]:
         return
     if len(name) > ATTRIBUTE_ID_MAX:
         yield too_long(path, ATTRIBUTE_ID_MAX)
-    yield from (invalid(path, name, problem) for problem in c_identifier_problems(name))
+    yield from _check_identifier(name, path)
 
 
 def check_fully_qualified_name(value: str, path: str) -> Iterator[FieldError]:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reference_allocator.api.quantity import QuantityError, as_quantity
 
@@ -122,7 +123,7 @@ def _load_document() -> dict[str, Any]:
 
 
 def find_mistakes(shape: str, value: Any, owner: str = "") -> Iterator[Mistake]:
-    """Yield everything in a value that does not fit its shape, in the order of the value.
+    """Return everything in a value that does not fit its shape, in the order of the value.
 
     Paths are put together while a mistake travels up, so that a right value costs nothing for them.
 
@@ -131,45 +132,160 @@ def find_mistakes(shape: str, value: Any, owner: str = "") -> Iterator[Mistake]:
         value: decoded JSON; null fits everywhere, because it is the same as absent.
         owner: the type whose field it is.
     """
-    if value is None:
-        return
+    return iter(_finder_of(shape)(value, owner or shape) if value is not None else ())
+
+
+_Finder = Callable[[Any, str], Sequence[Mistake]]
+"""From a value that is not null, and the type whose field it is, to what is wrong in it."""
+
+_NO_MISTAKES: Final[Sequence[Mistake]] = ()
+
+
+@cache
+def _finder_of(shape: str) -> _Finder:
+    if shape.startswith((LIST, MAP)):
+        return _collection_finder_of(shape)
     fields = types().get(shape)
-    if fields is not None:
-        yield from _struct_mistakes(shape, fields, value, owner)
-    elif shape.startswith(LIST):
-        if isinstance(value, list):
-            inner = shape[len(LIST) :]
-            for index, item in enumerate(value):
-                for mistake in find_mistakes(inner, item, owner or shape):
-                    yield mistake.with_parent(index)
-        else:
-            yield WrongType((), owner or shape, shape, value)
-    elif shape.startswith(MAP):
-        if isinstance(value, dict):
-            inner = shape[len(MAP) :]
-            for key, item in value.items():
-                for mistake in find_mistakes(inner, item, owner or shape):
-                    yield mistake.with_parent(key)
-        else:
-            yield WrongType((), owner or shape, shape, value)
-    else:
+    if fields is None:
+        return _scalar_finder_of(shape)
+    finders: dict[str, _Finder] = {}  # made when used: types may hold themselves
+
+    def find_in_struct(value: Any, owner: str) -> Sequence[Mistake]:
+        if not isinstance(value, dict):
+            return [WrongType((), owner, shape, value)]
+        mistakes: list[Mistake] = []
+        for key, item in value.items():
+            find = finders.get(key)
+            if find is None:
+                if key not in fields:
+                    mistakes.append(UnknownField((key,), shape))
+                    continue
+                find = finders[key] = _finder_of(fields[key])
+            if item is None or (find is _find_in_text and item.__class__ is str):
+                continue  # most values are texts
+            if found := find(item, shape):
+                mistakes += (mistake.with_parent(key) for mistake in found)
+        return mistakes
+
+    return find_in_struct
+
+
+def _collection_finder_of(shape: str) -> _Finder:
+    kind, inner = (
+        (list, shape[len(LIST) :]) if shape.startswith(LIST) else (dict, shape[len(MAP) :])
+    )
+
+    def find_in_collection(value: Any, owner: str) -> Sequence[Mistake]:
+        if value.__class__ is not kind and not isinstance(value, kind):
+            return [WrongType((), owner, shape, value)]
+        find, mistakes = _finder_of(inner), list[Mistake]()
+        for place, item in enumerate(value) if isinstance(value, list) else value.items():
+            if item is not None and (found := find(item, owner)):
+                mistakes += (mistake.with_parent(place) for mistake in found)
+        return mistakes
+
+    return find_in_collection
+
+
+def _scalar_finder_of(shape: str) -> _Finder:
+    def find_in_scalar(value: Any, owner: str) -> Sequence[Mistake]:
         why = _scalar_problem(shape, value)
-        if why is not None:
-            yield WrongType((), owner or shape, shape, value, why)
+        return _NO_MISTAKES if why is None else [WrongType((), owner, shape, value, why)]
+
+    return _find_in_text if shape == "string" else find_in_scalar
 
 
-def _struct_mistakes(
-    shape: str, fields: Mapping[str, str], value: Any, owner: str
-) -> Iterator[UnknownField | WrongType]:
-    if not isinstance(value, dict):
-        yield WrongType((), owner or shape, shape, value)
-        return
-    for key, item in value.items():
-        if key not in fields:
-            yield UnknownField((key,), shape)
-        else:
-            for mistake in find_mistakes(fields[key], item, shape):
-                yield mistake.with_parent(key)
+def _find_in_text(value: Any, owner: str) -> Sequence[Mistake]:
+    return _NO_MISTAKES if isinstance(value, str) else [WrongType((), owner, "string", value)]
+
+
+Part = tuple[Path, str, Any]
+"""Where a part of a value is, its type and the part."""
+
+
+def list_parts(shape: str, value: Any, names: frozenset[str], path: Path = ()) -> list[Part]:
+    """Return the parts of a value that are of certain types, from outside in.
+
+    Only where such can be is looked.
+
+    Args:
+        shape: the value's shape; what does not fit it is passed over.
+        names: types without their packages and versions, for example ``PodSpec``.
+        path: where the value is.
+    """
+    parts: list[Part] = []
+    holders = _list_holders(names)
+    if shape in holders:
+        _add_parts(shape, value, holders, path, parts)
+    return parts
+
+
+class _Holder(NamedTuple):
+    """A shape in which types can be that are looked for: whether it is one, and where to look."""
+
+    is_wanted: bool
+    fields: dict[str, str]
+
+
+def _add_parts(
+    shape: str, value: Any, holders: Mapping[str, _Holder], path: Path, parts: list[Part]
+) -> None:
+    if isinstance(value, list):
+        if shape.startswith(LIST):
+            for index, item in enumerate(value):
+                _add_parts(shape[len(LIST) :], item, holders, (*path, index), parts)
+    elif isinstance(value, dict):
+        if shape.startswith(MAP):
+            for key, item in value.items():
+                _add_parts(shape[len(MAP) :], item, holders, (*path, key), parts)
+        elif not shape.startswith(LIST):
+            holder = holders[shape]
+            if holder.is_wanted:
+                parts.append((path, shape, value))
+            for key, inner in holder.fields.items():
+                if key in value:
+                    _add_parts(inner, value[key], holders, (*path, key), parts)
+
+
+def _name_type(shape: str) -> str:
+    return shape.rpartition(".")[2]
+
+
+@cache
+def _list_holders(names: frozenset[str]) -> Mapping[str, _Holder]:
+    """Return the shapes in which types of these names can be."""
+    users: dict[str, list[tuple[str, str]]] = defaultdict(list)  # shape -> (type, field)
+    for name, fields in types().items():
+        for field, shape in fields.items():
+            users[_strip_collections(shape)].append((name, field))
+    holders: dict[str, _Holder] = {}
+
+    def add(shape: str) -> _Holder:
+        return holders.setdefault(shape, _Holder(_name_type(shape) in names, {}))
+
+    waiting = [name for name in types() if _name_type(name) in names]
+    while waiting:
+        shape = waiting.pop()
+        add(shape)
+        for user, field in users[shape]:
+            if user not in holders:
+                waiting.append(user)
+            inner = add(user).fields[field] = types()[user][field]
+            while inner != shape:
+                add(inner)
+                inner = _strip_collection(inner)
+    return holders
+
+
+def _strip_collection(shape: str) -> str:
+    """Return the shape of what a list or an object of that shape holds; others as they are."""
+    return shape[len(LIST) :] if shape.startswith(LIST) else shape.removeprefix(MAP)
+
+
+def _strip_collections(shape: str) -> str:
+    while (inner := _strip_collection(shape)) != shape:
+        shape = inner
+    return shape
 
 
 def _scalar_problem(shape: str, value: Any) -> str | None:
@@ -178,8 +294,6 @@ def _scalar_problem(shape: str, value: Any) -> str | None:
     match shape:
         case "any":
             return _depth_problem(value)
-        case "string":
-            return None if is_text else ""
         case "bool":
             return None if is_bool else ""
         case "time":

@@ -253,7 +253,8 @@ def validate_new_expression(
         derived: whether it is the expression of a derived attribute. (The limit of all derived
             attributes of a claim together is for the caller, who knows them all.)
     """
-    features = replace(features, stored=False)
+    if features.stored:
+        features = replace(features, stored=False)
     if _size_in_bytes(expression) > MAX_LENGTH:
         message = f"Too long: may not be more than {MAX_LENGTH} bytes"
         return [ExpressionProblem("FieldValueTooLong", message)]

@@ -31,9 +31,12 @@ def derived_cost(devices: Mapping[str, Any], features: CelFeatures) -> int:
         devices: `spec.devices` of a v1 ResourceClaim; all requests and alternatives count.
         features: the API server's minor and gates (``stored`` is ignored).
     """
+    expressions = [*_list_expressions(devices)]
+    if not expressions:
+        return 0
     environment = derived_environment(replace(features, stored=False))
     total = 0
-    for expression in _list_expressions(devices):
+    for expression in expressions:
         try:
             total += compile_derived(expression, features=environment).max_cost
         except CelCompileError:

@@ -23,6 +23,10 @@ from tests.scenario.sampling import SAMPLE, sample
 FILE = Path("given.yaml")
 
 
+def refuse_all(*_: object) -> list[object]:
+    raise yaml.YAMLError("nodes are composed instead")
+
+
 def test_every_path_knows_its_line() -> None:
     [document] = parse_documents("a: 1\nb:\n- x\n- c: 2\n", FILE)
     assert document.data == {"a": 1, "b": ["x", {"c": 2}]}
@@ -79,10 +83,17 @@ def test_an_alias_is_read_as_what_it_stands_for(monkeypatch: pytest.MonkeyPatch)
     )
     first.data["b"]["x"] = 2
     assert first.data["a"]["x"] == first.data["c"][0]["x"] == 1
-    monkeypatch.setattr("conformance.scenario.documents.events._CPARSER", None)
+    monkeypatch.setattr(yamlfile, "read_values", refuse_all)
     first_again, second_again = parse_documents(text, FILE)
     assert dict(first_again.lines) == dict(first.lines)
     assert dict(second_again.lines) == dict(second.lines)
+
+
+def test_a_name_is_of_what_had_it_last_and_of_nothing_within_itself() -> None:
+    [document] = parse_documents("a: &x 1\nb: &x 2\nc: *x\n", FILE)
+    assert (document.data["c"], document.line(("c",))) == (2, 3)
+    with pytest.raises(YamlError, match=r"given.yaml:2"):
+        list(parse_documents("a: &x 1\nb: &x [*x]\n", FILE))
 
 
 def test_aliases_cannot_explode() -> None:
@@ -134,6 +145,7 @@ def test_deep_nesting_is_refused_and_does_not_end_the_process(text: str) -> None
 def test_libyaml_reads_as_python_does(among: int, monkeypatch: pytest.MonkeyPatch) -> None:
     files = sample(yaml_files(scenarios_dir()), among, "read twice")
     fast = [read_documents(file) for file in files]
+    monkeypatch.setattr(yamlfile, "read_values", refuse_all)
     monkeypatch.setattr(yamlfile, "BoundedLoader", yaml.SafeLoader)
     for file, documents in zip(files, fast, strict=True):
         assert read_documents(file) == documents, (file, SAMPLE)

@@ -12,20 +12,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from conformance.scenario.documents.events import UnusualError, read_events
 from kube.base.errors import UsageError
 from kube.base.files import read_regular
 from kube.base.strictyaml import BoundedLoader, BoundsError
+from kube.base.yamlvalues import TEXT_TAGS, TextLines, read_values
 
 YAML = (".yaml", ".yml")
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
+_MOST_REPEATED = MAX_BYTES  # Characters of all aliases, if each stands for the whole text.
 MAX_TEXT = 4 * MAX_BYTES  # Characters of all texts of a document, each counted wherever it stands.
 
 PathTuple = tuple[str | int, ...]
@@ -157,6 +159,8 @@ def yaml_files(
         report(YamlError(text))
 
     def is_included(parent: str, name: str) -> bool:
+        if not exclude:
+            return True
         below = Path(parent, name).relative_to(folder).as_posix()
         return not any(fnmatchcase(text, glob) for text in (below, name) for glob in exclude)
 
@@ -173,11 +177,38 @@ def yaml_files(
 def parse_documents(text: str, file: Path) -> Iterator[Document]:
     """Yield documents as :func:`read_documents` does, from text; ``file`` is for messages."""
     try:
-        for data, lines in read_events(text, MAX_VALUES, MAX_DEPTH):
-            yield Document(file, data, lines)
+        values = read_values(text, MAX_VALUES, MAX_DEPTH, _MOST_REPEATED // (len(text) + 1))
+    except yaml.YAMLError:
+        yield from _compose_documents(text, file)
         return
-    except UnusualError:
-        pass  # Nothing was yielded: all is read before the first document is.
+    lines = TextLines(text)
+    for index, data in enumerate(values):
+        if data is not None:
+            yield Document(file, data, LazyLines(partial(lines.list_lines, index)))
+
+
+class LazyLines(Mapping[PathTuple, int]):
+    """The line of every path, found when the first is asked for: most documents are right."""
+
+    def __init__(self, find_lines: Callable[[], Mapping[PathTuple, int]]) -> None:
+        self._find_lines = find_lines
+
+    @cached_property
+    def _by_path(self) -> Mapping[PathTuple, int]:
+        return self._find_lines()
+
+    def __getitem__(self, path: PathTuple) -> int:
+        return self._by_path[path]
+
+    def __iter__(self) -> Iterator[PathTuple]:
+        return iter(self._by_path)
+
+    def __len__(self) -> int:
+        return len(self._by_path)
+
+
+def _compose_documents(text: str, file: Path) -> Iterator[Document]:
+    """Yield documents of a text with something unusual, or say what it is, by PyYAML's nodes."""
     try:
         for node in _compose_nodes(text):
             builder = _Builder(file)
@@ -249,10 +280,9 @@ class _Builder:
         return result
 
     def _scalar(self, node: yaml.Node, line: int) -> Any:
-        if node.tag == "tag:yaml.org,2002:timestamp":  # Kubernetes has no such type
-            return node.value
         try:
-            value = self._scalars.construct_object(node)
+            is_text = node.tag in TEXT_TAGS
+            value = node.value if is_text else self._scalars.construct_object(node)
         except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError):
             text = f"{_describe_tag(node)} is not allowed here, or does not fit {node.value!r:.40}"
             raise self._error(line, text) from None

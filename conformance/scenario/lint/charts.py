@@ -27,9 +27,16 @@ def find_chart(file: Path) -> Path | None:
     parent = file.parent
     if _is_chart(parent) and (file.name == CHART_FILE or file.name.startswith("values")):
         return _outermost(parent)
-    for folder in file.parents:
-        if folder.name == "templates" and _is_chart(folder.parent):
-            return _outermost(folder.parent) if is_template(file) else None
+    chart = _find_chart_of_templates(parent)
+    return chart if chart is not None and is_template(file) else None
+
+
+@cache
+def _find_chart_of_templates(folder: Path) -> Path | None:
+    """Return the chart of which a folder lies below the templates; None for none."""
+    for place in (folder, *folder.parents):
+        if place.name == "templates" and _is_chart(place.parent):
+            return _outermost(place.parent)
     return None
 
 

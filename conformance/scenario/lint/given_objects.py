@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import (
@@ -18,7 +18,6 @@ from conformance.scenario.documents.yamlfile import (
     Problem,
     as_mapping,
     as_text,
-    walk,
 )
 from conformance.scenario.lint.created_objects import (
     CreatedObjects,
@@ -32,8 +31,10 @@ from conformance.scenario.lint.retired import GROUP, list_objects
 from kubesim.apiserver import new_objects
 from kubesim.resources import KINDS
 from kubesim.validation.allocation import ADMIN_LABEL, admin_refusal
-from reference_allocator.api import ResourceSlice
+from reference_allocator.api import ResourceSlice, schema
 from reference_allocator.cluster.gathering import find_unknown_counter, keep_newest
+
+_REQUESTS: Final = frozenset({"DeviceRequest", "ExactDeviceRequest"})
 
 PlacedSlice = tuple[Document, PathTuple, Mapping[str, Any]]
 Located = tuple[Document, Problem]
@@ -78,12 +79,12 @@ class GivenObjects:
     def _add_admin_requests(
         self, document: Document, path: PathTuple, obj: Mapping[str, Any]
     ) -> None:
-        if obj.get("kind") in ("ResourceClaim", "ResourceClaimTemplate"):
-            self.admin_requests += [
-                (document, (*path, *place), get_namespace(obj))
-                for place, value in walk(obj)
-                if place[-1:] == ("adminAccess",) and value is True
-            ]
+        root = schema.root_of(as_text(obj.get("kind")), as_text(obj.get("apiVersion")))
+        self.admin_requests += [
+            (document, (*place, "adminAccess"), get_namespace(obj))
+            for place, _, request in schema.list_parts(root or "", obj, _REQUESTS, path)
+            if request.get("adminAccess") is True
+        ]
 
     def list_problems(self) -> Iterator[Located]:
         """Yield what names something that is not there, each with its document."""

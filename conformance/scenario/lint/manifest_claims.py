@@ -12,7 +12,7 @@ custom resource are checked alike. What the API server refuses is in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from conformance.scenario.documents.yamlfile import (
     PathTuple,
@@ -177,15 +177,36 @@ SOURCES = {
 
 
 def pod_specs(data: Any, path: PathTuple = ()) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
-    """Yield every pod spec in ``data``, which was found at ``path``."""
+    """Yield every pod spec in ``data``, which was found at ``path``.
+
+    In an object of a kind that the API has, those that it has by its type.
+    """
+    root = _root_of(data)
+    if root is not None:
+        parts = schema.list_parts(root, data, _POD_SPECS, path)
+        yield from ((place, part) for place, _, part in parts if _is_pod_spec(part))
+        return
     waiting = [(path, data)]
     while waiting:
         path, value = waiting.pop()
-        containers = value.get("containers") if isinstance(value, dict) else None
-        if isinstance(containers, list) and all(isinstance(item, dict) for item in containers):
+        if isinstance(value, dict) and _is_pod_spec(value):
             yield path, value
-        inner = [item for item in list_items(value) if isinstance(item[1], dict | list)]
+        inner = [item for item in list_items(value) if isinstance(item[1], (dict, list))]
         waiting += [((*path, key), item) for key, item in inner[::-1]]
+
+
+_POD_SPECS: Final = frozenset({"PodSpec"})
+
+
+def _is_pod_spec(value: Mapping[str, Any]) -> bool:
+    containers = value.get("containers")
+    return isinstance(containers, list) and all(isinstance(item, dict) for item in containers)
+
+
+def _root_of(data: Any) -> str | None:
+    kind, version = (as_mapping(data).get(field) for field in ("kind", "apiVersion"))
+    is_told = isinstance(kind, str) and isinstance(version, str)
+    return schema.root_of(kind, version) if is_told else None
 
 
 def check_pods(data: Any, path: PathTuple = ()) -> Iterator[Problem]:

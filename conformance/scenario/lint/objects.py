@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.scenario.documents.validate import find_nearest, hint
@@ -19,7 +19,6 @@ from conformance.scenario.documents.yamlfile import (
     PathTuple,
     Problem,
     as_mapping,
-    list_items,
     walk,
 )
 from conformance.scenario.driver.variables import VARIABLE
@@ -139,11 +138,12 @@ def standalone_problems(data: Any, kubernetes: str = LATEST) -> Iterator[Problem
             continue
         yield from (problem for problem in decoding if problem.path not in places)
         has_expressions = is_dra and kind != "ResourceSlice"
-        expressions = list(selector_problems(obj, path)) if has_expressions else []
+        root = None if decoding else schema.root_of(kind, version)
+        expressions = list(selector_problems(obj, path, root)) if has_expressions else []
         yield from expressions
         if decoding or places:
             continue  # a server looks no further, and what follows from it is no news
-        if is_dra and schema.root_of(kind, version) is None:
+        if is_dra and root is None:
             yield from kind_problems(kind, None, (), path)
         places = {problem.path for problem in expressions}
         for problem in (
@@ -335,21 +335,23 @@ _RESTART: Final = ("Always", "Never", "OnFailure")
 _NODE_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 _DEVICE_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 
-CHOICES: Final = {
-    "Container.imagePullPolicy": ("Always", "IfNotPresent", "Never"),
-    "Container.restartPolicy": _RESTART,
-    "DeviceTaint.effect": _DEVICE_EFFECTS,
-    "DeviceToleration.effect": _DEVICE_EFFECTS,
-    "DeviceToleration.operator": ("Equal", "Exists"),
-    "JobSpec.completionMode": ("Indexed", "NonIndexed"),
-    "LabelSelectorRequirement.operator": ("DoesNotExist", "Exists", "In", "NotIn"),
-    "NodeSelectorRequirement.operator": ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"),
-    "PodSpec.restartPolicy": _RESTART,
-    "Taint.effect": _NODE_EFFECTS,
-    "Toleration.effect": _NODE_EFFECTS,
-    "Toleration.operator": ("Equal", "Exists", "Gt", "Lt"),
+CHOICES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "Container": {
+        "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+        "restartPolicy": _RESTART,
+    },
+    "DeviceTaint": {"effect": _DEVICE_EFFECTS},
+    "DeviceToleration": {"effect": _DEVICE_EFFECTS, "operator": ("Equal", "Exists")},
+    "JobSpec": {"completionMode": ("Indexed", "NonIndexed")},
+    "LabelSelectorRequirement": {"operator": ("DoesNotExist", "Exists", "In", "NotIn")},
+    "NodeSelectorRequirement": {"operator": ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")},
+    "PodSpec": {"restartPolicy": _RESTART},
+    "Taint": {"effect": _NODE_EFFECTS},
+    "Toleration": {"effect": _NODE_EFFECTS, "operator": ("Equal", "Exists", "Gt", "Lt")},
 }
-"""Type and field -> its values."""
+"""Type -> field -> its values."""
+
+_WITH_CHOICES: Final = frozenset(CHOICES)
 
 
 def find_misspelt_values(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
@@ -357,18 +359,11 @@ def find_misspelt_values(shape: str, value: Any, path: PathTuple) -> Iterator[Pr
 
     ``shape`` is the object's type in the table of fields; what does not fit it is passed over.
     """
-    for key, item in list_items(value):
-        choices = CHOICES.get(f"{shape.rpartition('.')[2]}.{key}", ())
-        if choices and isinstance(item, str) and item not in choices:
-            near = find_nearest(item, choices)
-            if near is not None:
-                text = f"{item!r} must be one of {', '.join(choices)}; did you mean {near}?"
-                yield Problem((*path, key), text)
-        yield from find_misspelt_values(_shape_inside(shape, key), item, (*path, key))
-
-
-def _shape_inside(shape: str, key: str | int) -> str:
-    for of_elements in (schema.LIST, schema.MAP):
-        if shape.startswith(of_elements):
-            return shape.removeprefix(of_elements)
-    return schema.types().get(shape, {}).get(str(key), "any")
+    for place, name, part in schema.list_parts(shape, value, _WITH_CHOICES, path):
+        for key, choices in CHOICES[name.rpartition(".")[2]].items():
+            item = part.get(key)
+            if isinstance(item, str) and item and item not in choices:
+                near = find_nearest(item, choices)
+                if near is not None:
+                    text = f"{item!r} must be one of {', '.join(choices)}; did you mean {near}?"
+                    yield Problem((*place, key), text)

@@ -75,14 +75,16 @@ class ApiRules:
             yield from self._explain_gate(gate, ("kind",), f"{kind.name} is not served")
         stored = new_objects.take_in(kind, dict(obj))
         fields = disabled_fields.list_gated_fields(stored)
-        if off := [item for item in fields if not all(map(self._is_on, item[2]))]:
+        off = [item for item in fields if not all(map(self._is_on, item[2]))]
+        if off:
             paths = {id(value): path for path, value in walk(stored)}
             for struct, field, gates in off:
                 gate = next(name for name in gates if not self._is_on(name))
                 place = "".join(f"[{key}]" for key in (*paths[id(struct)], field))
                 path = find_author_path(obj, place)
                 yield from self._explain_gate(gate, path, f"{field} is dropped without a word")
-        disabled_fields.drop_disabled_fields(self._enabled, self.kubernetes, stored)
+        if off or self.gates_off:
+            disabled_fields.drop_disabled_fields(self._enabled, self.kubernetes, stored)
         for error in find_create_errors(kind, stored, _LENIENT, self._expressions):
             yield Problem(find_author_path(obj, error.path), error.body)
 
@@ -110,6 +112,8 @@ def list_pod_refusals(data: Any) -> Iterator[Problem]:
     """Yield what would be refused of what pods in an object ask for: claims, extended resources."""
     for path, spec in pod_specs(data):
         asked = _reduce_to_devices(spec)
+        if not asked:
+            continue
         if any(schema.find_mistakes(_POD_SPEC, asked)):
             continue  # said already where the type is known; a custom resource may mean another
         decoded = decoding.copy_decoded(_POD_SPEC, asked)
@@ -120,15 +124,21 @@ def list_pod_refusals(data: Any) -> Iterator[Problem]:
 
 
 def _reduce_to_devices(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a pod's spec is about devices; elements keep their places."""
-    reduced: dict[str, Any] = {"resourceClaims": spec.get("resourceClaims")}
+    """Return what of a pod's spec is about devices; elements keep their places.
+
+    Nothing where it asks for nothing.
+    """
+    claims = spec.get("resourceClaims")
+    reduced: dict[str, Any] = {"resourceClaims": claims}
+    asks = claims is not None
     for field in ("containers", "initContainers"):
         containers = spec.get(field)
-        reduced[field] = [
-            {"resources": as_mapping(container).get("resources")}
-            for container in (containers if isinstance(containers, list) else ())
-        ]
-    return reduced
+        reduced[field] = []
+        for container in containers if isinstance(containers, list) else ():
+            resources = as_mapping(container).get("resources")
+            asks = asks or resources is not None
+            reduced[field].append({"resources": resources})
+    return reduced if asks else {}
 
 
 def find_author_path(obj: Any, field_path: str) -> PathTuple:

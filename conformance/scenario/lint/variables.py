@@ -210,11 +210,23 @@ def _check_object_fields(expression: str, root: str, path: PathTuple) -> Iterato
                 shape = schema.types()[shape][field]
 
 
-def selector_problems(value: Any, path: PathTuple) -> Iterator[Problem]:
-    """Yield problems of ``cel: {expression: ...}`` in classes and requests of a manifest."""
-    for expression_path, expression in walk(value, path):
-        if expression_path[-2:] == ("cel", "expression") and isinstance(expression, str):
-            yield from expression_problems(expression, expression_path)
+_CEL: Final = ("cel", "expression")
+_SELECTORS: Final = frozenset({"CELDeviceSelector"})
+
+
+def selector_problems(value: Any, path: PathTuple, root: str | None = None) -> Iterator[Problem]:
+    """Yield problems of ``cel: {expression: ...}`` in classes and requests of a manifest.
+
+    ``root``: the type of the manifest, which fits it; without, selectors are where they seem to be.
+    """
+    if root is None:
+        expressions = ((place, text) for place, text in walk(value, path) if place[-2:] == _CEL)
+    else:
+        parts = schema.list_parts(root, value, _SELECTORS, path)
+        expressions = (((*place, "expression"), part.get("expression")) for place, _, part in parts)
+    for place, text in expressions:
+        if isinstance(text, str):
+            yield from expression_problems(text, place)
 
 
 def expression_problems(expression: str, path: PathTuple) -> Iterator[Problem]:

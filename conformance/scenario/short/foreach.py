@@ -15,6 +15,7 @@ from conformance.scenario.documents.yamlfile import (
     MAX_TEXT,
     MAX_VALUES,
     Document,
+    LazyLines,
     PathTuple,
     Problem,
     list_items,
@@ -97,7 +98,7 @@ def prune_nulls(node: Node) -> Node:
 def make_document(node: Node, source: Document) -> Document:
     """Return the document of a node, whose problems are reported where they are in its source."""
     origins = dict(_list_origins(node))
-    lines = {path: source.line(origin) for path, origin in origins.items()}
+    lines = LazyLines(lambda: {path: source.line(origin) for path, origin in origins.items()})
     changed: Mapping[PathTuple, PathTuple] = {
         path: origin for path, origin in origins.items() if path != origin
     }

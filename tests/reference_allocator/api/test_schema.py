@@ -12,6 +12,7 @@ from reference_allocator.api.schema import (
     UnknownField,
     WrongType,
     find_mistakes,
+    list_parts,
     root_of,
     roots,
     stable_version,
@@ -126,3 +127,19 @@ def test_a_kind_without_version_is_the_stable_one() -> None:
     assert root_of("ResourceClaim") == CLAIM
     assert root_of("ResourceClaim", "resource.k8s.io/v1beta1") == "resource/v1beta1.ResourceClaim"
     assert root_of("Secret") is None
+
+
+def test_parts_of_a_type_are_found_where_they_can_be() -> None:
+    """In templates of pods, in lists; not in what fits no type, nor in a driver's parameters."""
+    pod = {"containers": [{"name": "c"}, 7], "initContainers": "none"}
+    job = {"spec": {"template": {"spec": pod}}, "status": {"containers": [{}]}}
+    names = frozenset({"Container", "PodSpec"})
+    place = ("spec", "template", "spec")
+    assert list_parts("batch/v1.Job", job, names) == [
+        (place, "core/v1.PodSpec", pod),
+        ((*place, "containers", 0), "core/v1.Container", {"name": "c"}),
+    ]
+    opaque = {"opaque": {"parameters": {"cel": {"expression": "x"}}}}
+    config = {"spec": {"devices": {"config": [opaque]}}}
+    assert list_parts(CLAIM, config, frozenset({"CELDeviceSelector"})) == []
+    assert list_parts("", config, names) == []
