@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Set
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kube.values import Obj
 from reference_allocator.api import schema
@@ -18,6 +18,10 @@ from reference_allocator.api.schema import LIST, MAP
 
 Fields = Set[tuple[str, str]]
 """Types and names of fields of theirs."""
+Forms = Mapping[str, Mapping[str, str]]
+"""Type -> field -> how it is written, as `load_forms` has it."""
+Empties = Literal["none", "null", "all"]
+"""Which empty lists are told from none: no one, those of fields that are null otherwise, or all."""
 
 _TABLE: Final = "forms-1.37.json"
 _NAMES: Final = "names-1.37.json"
@@ -25,7 +29,7 @@ _ZEROS: Final = {"int32": 0, "int64": 0, "bool": False, "string": "", "quantity"
 
 
 @cache
-def load_forms() -> Mapping[str, Mapping[str, str]]:
+def load_forms() -> Forms:
     """Return type -> its fields, but for those that are left out if they are empty.
 
     ``pointer``: left out if it is nil; ``nullable``: null if it is nil; ``null``: null if it is
@@ -38,6 +42,19 @@ def load_forms() -> Mapping[str, Mapping[str, str]]:
         if "opaque" in fields:  # of the struct that is embedded in it
             forms.setdefault(owner, {})["opaque"] = "pointer"
     return forms
+
+
+@cache
+def load_forms_of(kubernetes: str) -> Forms:
+    """Return the forms of a minor, for example 1.34, which writes that a slice has no devices."""
+    if kubernetes != "1.34":
+        return load_forms()
+    of_slices = {
+        owner: {**load_forms().get(owner, {}), "devices": "null"}
+        for owner in schema.types()
+        if owner.endswith(".ResourceSliceSpec")
+    }
+    return {**load_forms(), **of_slices}
 
 
 @cache
@@ -91,7 +108,7 @@ def show_internal(shape: str, value: Any, lacking: Fields = frozenset()) -> Any:
     if shape not in load_go_names():
         return value
     if shape.startswith("meta/"):
-        return order_fields(shape, _encode_value(shape, value, False))
+        return order_fields(shape, encode_value(shape, value, load_forms(), "none"))
     shown: Obj = {}
     for field, go_name in load_go_names()[shape].items():
         inner, item = schema.types()[shape][field], value.get(field)
@@ -167,41 +184,61 @@ def _drop_unset(shape: str, value: Any) -> Any:
     }
 
 
-def encode_object(obj: Obj, *, is_sent: bool = False) -> Obj:
+def encode_object(obj: Obj, forms: Forms | None = None, *, empties: Empties = "none") -> Obj:
     """Return a copy of an object, in the version that it names, as an API server writes it.
 
-    ``is_sent``: it has not been stored, so that empty lists are told from none.
+    Args:
+        forms: how the server's minor writes fields; None for the newest that is known.
+        empties: which empty lists stay that are not told from none once they are stored.
     """
     root = schema.roots().get(f"{obj['apiVersion']}/{obj['kind']}")
-    encoded: Obj = obj if root is None else _encode_value(root, obj, is_sent)
+    encoded: Obj = obj if root is None else encode_value(root, obj, forms or load_forms(), empties)
     return encoded
 
 
-def _encode_value(shape: str, value: Any, is_sent: bool) -> Any:
+def encode_value(shape: str, value: Any, forms: Forms, empties: Empties) -> Any:
+    """Return a copy of a value of a shape as `encode_object` returns an object.
+
+    Items of lists have all their empty lists and maps if any stay: Go compares lists as they are in
+    memory (``reflect.DeepEqual``), all else as it is written.
+    """
     fields = schema.types().get(shape)
     if fields is not None:
-        return _encode_struct(shape, fields, value, is_sent)
+        return {
+            field: encode_value(fields[field], item, forms, empties)
+            if isinstance(item, (dict, list))
+            else item
+            for field, item in complete_struct(shape, value, forms, empties).items()
+        }
     if shape.startswith(LIST):
         inner = shape[len(LIST) :]
-        return value if inner in _ZEROS else [_encode_value(inner, item, is_sent) for item in value]
+        kept: Empties = "none" if empties == "none" else "all"
+        return (
+            value if inner in _ZEROS else [encode_value(inner, item, forms, kept) for item in value]
+        )
     if shape.startswith(MAP):
         inner = shape[len(MAP) :]
-        return {key: _encode_value(inner, item, is_sent) for key, item in value.items()}
+        return {key: encode_value(inner, item, forms, empties) for key, item in value.items()}
     return value
 
 
-def _encode_struct(shape: str, fields: Mapping[str, str], value: Obj, is_sent: bool) -> Obj:
-    forms = load_forms().get(shape, {})
-    encoded: Obj = {}
-    for field, item in value.items():
-        if field in fields and (item or (item is not None and not is_unset(shape, field, item))):
-            is_scalar = not isinstance(item, (dict, list))
-            encoded[field] = item if is_scalar else _encode_value(fields[field], item, is_sent)
-    for field, form in forms.items():
-        if field not in encoded and form != "pointer":
-            inner = fields[field]
+def complete_struct(shape: str, value: Obj, forms: Forms, empties: Empties) -> Obj:
+    """Return the fields of a struct that are written, each with a value that is not encoded yet."""
+    fields = schema.types()[shape]
+    written = {
+        field: item
+        for field, item in value.items()
+        if field in fields
+        and (
+            item
+            or (item is not None and not is_unset(shape, field, item))
+            or (empties == "all" and isinstance(item, (dict, list)))
+        )
+    }
+    for field, form in forms.get(shape, {}).items():
+        if field not in written and form != "pointer":
             is_null = form in ("null", "nullable")
-            encoded[field] = None if is_null else _encode_value(inner, zero_of(inner), is_sent)
-            if is_sent and value.get(field) == []:
-                encoded[field] = []
-    return encoded
+            written[field] = None if is_null else zero_of(fields[field])
+            if empties != "none" and value.get(field) == []:
+                written[field] = []
+    return written

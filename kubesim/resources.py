@@ -88,6 +88,7 @@ _ALL: Final = (
     _kind("ResourceClaim"),
     _kind("ResourceClaimTemplate"),
     _kind("DeviceTaintRule", generation=True, gates=("DRADeviceTaintRules",)),
+    _kind("ResourcePoolStatusRequest", gates=("DRAResourcePoolStatus",)),
 )
 
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _ALL}
@@ -98,6 +99,7 @@ RETIRED_VERSIONS: Final = {
     **{("v1beta2", kind): (36, 39) for kind in _DRA_KINDS},
     ("v1beta2", "DeviceTaintRule"): (39, 42),
     ("v1alpha3", "DeviceTaintRule"): (36, 39),
+    ("v1alpha3", "ResourcePoolStatusRequest"): (39, 42),
 }
 """Version and kind -> the minors that deprecate and remove them.
 
@@ -105,7 +107,11 @@ Source: zz_generated.prerelease-lifecycle.go of k8s.io/api.
 """
 
 
-_FIRST_MINORS: Final = {("v1", "DeviceTaintRule"): 37, ("v1beta2", "DeviceTaintRule"): 36}
+_FIRST_MINORS: Final = {
+    ("v1", "DeviceTaintRule"): 37,
+    ("v1beta2", "DeviceTaintRule"): 36,
+    ("v1alpha3", "ResourcePoolStatusRequest"): 36,
+}
 """Version and kind of DRA -> the minor that has it first, where that is later than 1.34."""
 
 _NEW_FIELDS: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
@@ -118,6 +124,8 @@ _NEW_FIELDS: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
         "DeviceRequestAllocationResult": ("skipNodeOperations",),
         "DeviceSubRequest": ("derivedAttributes",),
         "ExactDeviceRequest": ("derivedAttributes",),
+        "PoolStatus": ("partitionSummary", "shareableSummary"),
+        "ResourcePoolStatusRequestSpec": ("defaultPartitionTypeAttribute",),
         "ResourceSliceSpec": ("partitionTypeAttribute", "skipNodeOperations"),
     },
 }
@@ -133,7 +141,7 @@ def list_lacking_fields(kubernetes: str) -> frozenset[tuple[str, str]]:
         for first, fields_by_owner in _NEW_FIELDS.items()
         for owner, fields in fields_by_owner.items()
         for field in fields
-        for version in ("v1", "v1beta1", "v1beta2")
+        for version in ("v1", "v1alpha3", "v1beta1", "v1beta2")
         if first > minor
     )
 

@@ -130,13 +130,13 @@ class Store:
         self._by_uid: dict[str, Obj] = {}
         self._changed: dict[str, int] = dict.fromkeys(KINDS, 0)
         self._listeners: dict[str, list[Callable[[str, Obj], None]]] = {}
-        self._dry = False
+        self.is_dry = False
         self.revision = 0
 
     @property
     def prefix(self) -> str:
         """What keys begin with in etcd, as errors have it: nothing in a dry run."""
-        return "" if self._dry else "/registry"
+        return "" if self.is_dry else "/registry"
 
     def seconds_since(self, timestamp: str) -> int:
         """Return how many seconds ago a timestamp was."""
@@ -152,11 +152,11 @@ class Store:
     @contextmanager
     def dry_run(self) -> Iterator[None]:
         """Store nothing of what is stored meanwhile."""
-        self._dry = True
+        self.is_dry = True
         try:
             yield
         finally:
-            self._dry = False
+            self.is_dry = False
 
     def revision_of_kind(self, kind: str) -> int:
         """Return the revision at which an object of this kind changed last."""
@@ -243,7 +243,7 @@ class Store:
         return self.replace(new)
 
     def remove(self, obj: Mapping[str, Any]) -> None:
-        if self._dry:
+        if self.is_dry:
             return
         kind = obj["kind"]
         removed = self._objects[kind].pop((namespace_of(obj), name_of(obj)), None)
@@ -257,7 +257,7 @@ class Store:
             self._notify_listeners("DELETED", last_state)
 
     def _put(self, kind: Kind, obj: Obj) -> None:
-        if self._dry:
+        if self.is_dry:
             return
         self.revision += 1
         obj["metadata"]["resourceVersion"] = str(self.revision)

@@ -1,6 +1,7 @@
-"""The admission plugins ResourceQuota and Priority.
+"""Admission plugins: ResourceQuota, Priority, DefaultTolerationSeconds and TaintNodesByCondition.
 
-Sources: plugin/pkg/admission/priority/admission.go (without the two system classes);
+Sources: plugin/pkg/admission/priority/admission.go (without the two system classes),
+defaulttolerationseconds and nodetaint beside it;
 pkg/quota/v1/evaluator/core/resource_claims.go and pods.go, CheckRequest in k8s.io/apiserver. A
 quota limits what its status says, once the controller has noted it there (`QuotaController`).
 """
@@ -19,6 +20,48 @@ from kubesim.store import Store, clone, name_of, namespace_of, new_forbidden
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource
+
+_NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+_NOT_READY_SECONDS: Final = 300
+
+
+def admit_new(store: Store, new: Obj) -> None:
+    """Complete a new pod or node as admission plugins do, in place; nobody owns what they add.
+
+    A pod has a priority and tolerates for a time that its node is not ready
+    (DefaultTolerationSeconds), a node is not ready at first (TaintNodesByCondition).
+    Raises ApiError: 403 Forbidden.
+    """
+    if new["kind"] == "Pod":
+        set_priority(store, new)
+        _add_default_tolerations(new["spec"])
+    elif new["kind"] == "Node":
+        taints = new.setdefault("spec", {}).get("taints") or []
+        if not any({**taint, **_NOT_READY} == taint for taint in taints):
+            new["spec"]["taints"] = [*taints, dict(_NOT_READY)]
+
+
+def admit_changed_pod(new: Obj, old: Obj) -> None:
+    """Complete a changed pod as admission plugins do, in place."""
+    for field in ("priority", "preemptionPolicy"):
+        if field in old["spec"]:
+            new["spec"].setdefault(field, old["spec"][field])
+    _add_default_tolerations(new["spec"])
+
+
+def _add_default_tolerations(spec: Obj) -> None:
+    """Let a pod stay on a node that is not ready or unreachable for a time, in place."""
+    tolerations = spec.setdefault("tolerations", [])
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(entry.get("key") in {key, None, ""} for entry in tolerations):
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": _NOT_READY_SECONDS,
+                }
+            )
 
 
 def set_priority(store: Store, pod: Obj) -> None:

@@ -16,6 +16,9 @@ from reference_allocator.api.schema import types
 
 _EXACTLY = "resource/v1.ExactDeviceRequest"
 _FLAT = f"{DRA_GROUP}/v1beta1"
+_LOST_OF_DEVICE = frozenset({"attributes", "capacity", "consumesCounters", "taints"})
+_LOST_OF_REQUEST = frozenset({"tolerations"})
+"""Lists and maps that are none after a conversion from or to v1beta1 if they are empty."""
 
 
 def to_storage(obj: Obj) -> None:
@@ -26,13 +29,9 @@ def to_storage(obj: Obj) -> None:
             if exactly.get("deviceClassName") == "":  # which Go cannot tell from none
                 del exactly["deviceClassName"]
             if exactly:  # also if all that there is of it is an empty list, which then goes
-                request["exactly"] = {
-                    name: value
-                    for name, value in exactly.items()
-                    if value != [] or name not in ("derivedAttributes", "tolerations")
-                }
+                request["exactly"] = _without_empty(exactly, _LOST_OF_REQUEST)
         for device in list_devices(obj):
-            device.update(device.pop("basic", None) or {})
+            device.update(_without_empty(device.pop("basic", None) or {}, _LOST_OF_DEVICE))
     obj["apiVersion"] = KINDS[obj["kind"]].api_version
 
 
@@ -42,11 +41,15 @@ def to_version(obj: Obj, api_version: str) -> Obj:
     new["apiVersion"] = api_version
     if api_version == _FLAT:
         for request in device_requests(new):
-            request.update(request.pop("exactly", None) or {})
+            request.update(_without_empty(request.pop("exactly", None) or {}, _LOST_OF_REQUEST))
         for device in list_devices(new):
             basic = {name: device.pop(name) for name in list(device) if name != "name"}
-            device["basic"] = basic
+            device["basic"] = _without_empty(basic, _LOST_OF_DEVICE)
     return new
+
+
+def _without_empty(fields: Obj, lost: frozenset[str]) -> Obj:
+    return {name: item for name, item in fields.items() if item or name not in lost}
 
 
 def as_version(obj: Obj, api_version: str) -> Obj:

@@ -1,7 +1,6 @@
 """What the API server fills in, as far as DRA or a scenario's expectations can see it.
 
-Sources: pkg/apis/{resource,core,batch,apps}/v1/defaults.go, and the admission plugin
-DefaultTolerationSeconds.
+Sources: pkg/apis/{resource,core,batch,apps}/v1/defaults.go, and ``PrepareForCreate`` of pods.
 """
 
 from __future__ import annotations
@@ -14,12 +13,22 @@ from kubesim.apiserver.conversion import device_requests, list_devices
 from kubesim.clock import VirtualClock
 from kubesim.pods import list_containers
 from kubesim.store import retain_items
+from kubesim.validation.pool_status import POOLS_LIMIT
 from reference_allocator.api.defaulting import default_slice
+from reference_allocator.api.quantity import Quantity, parse_quantity
 
-_NOT_READY_SECONDS = 300
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+"""The condition of a new pod with gates (``applySchedulingGatedCondition``)."""
+_QOS_RESOURCES = ("cpu", "memory")
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
 _WITH_SPEC = frozenset(
     {"DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"}
+    | {"ResourcePoolStatusRequest"}
 )
 _WITH_STATUS = _WORKLOADS | {"DeviceTaintRule", "ResourceClaim", "ResourceQuota"}
 
@@ -36,10 +45,11 @@ def apply_defaults(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
         obj["status"] = {}
     match obj["kind"]:
         case "Pod":
-            obj["spec"] = _default_pod_spec(obj.get("spec") or {})
-            obj["spec"].setdefault("enableServiceLinks", True)
-            _add_default_tolerations(obj["spec"])
-            obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
+            _default_pod(obj)
+            obj["status"] = {"phase": "Pending", "qosClass": find_qos_class(obj["spec"])}
+            if obj["spec"].get("schedulingGates"):
+                since = {"lastTransitionTime": clock.format_timestamp()}
+                obj["status"]["conditions"] = [{**_GATED, **since}]
         case "PriorityClass":
             obj.setdefault("value", 0)
             obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
@@ -62,10 +72,19 @@ def _set_defaults_of_kind(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
         obj.setdefault("spec", {})  # no pointer in Go: the field is always there
     if obj["kind"] == "ResourceSlice":
         obj.update(default_slice(obj))
+    elif obj["kind"] == "Node":
+        _default_node_status(obj["status"])
     elif obj["kind"] in _WORKLOADS:
         _default_workload(obj)
     elif obj["kind"] == "DeviceTaintRule":
         _default_taint((obj.get("spec") or {}).get("taint"), clock)
+    elif obj["kind"] == "ResourcePoolStatusRequest":
+        obj["spec"].setdefault("limit", POOLS_LIMIT)
+
+
+def _default_node_status(status: Obj) -> None:
+    if status.get("capacity") and "allocatable" not in status:
+        status["allocatable"] = dict(status["capacity"])
 
 
 def drop_deallocated(new: Obj, old: Obj) -> None:
@@ -81,7 +100,9 @@ def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock, submitted_as: str) 
     ``submitted_as``: the apiVersion in which it was sent.
     """
     _set_defaults_of_kind(obj, clock, flat=submitted_as.endswith("/v1beta1"))
-    if obj["kind"] == "DeviceTaintRule":
+    if obj["kind"] == "Pod":
+        _default_pod(obj)
+    elif obj["kind"] == "DeviceTaintRule":
         taint, old_taint = obj["spec"].get("taint") or {}, old["spec"]["taint"]
         # It says since when there is this effect (registry/resource/devicetaintrule/strategy.go).
         same_time = taint.get("timeAdded") == old_taint["timeAdded"]
@@ -114,6 +135,11 @@ def _set_defaults(obj: Obj, **defaults: Any) -> None:
         obj.setdefault(field, value)
 
 
+def _default_pod(pod: Obj) -> None:
+    pod["spec"] = _default_pod_spec(pod.get("spec") or {})
+    pod["spec"].setdefault("enableServiceLinks", True)
+
+
 def _default_pod_spec(spec: Obj) -> Obj:
     _set_defaults(
         spec,
@@ -144,18 +170,30 @@ def default_requests_to_limits(requirements: Obj) -> None:
             requests.setdefault(name, amount)
 
 
-def _add_default_tolerations(spec: Obj) -> None:
-    tolerations = spec.setdefault("tolerations", [])
-    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(entry.get("key") in {key, None, ""} for entry in tolerations):
-            tolerations.append(
-                {
-                    "key": key,
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": _NOT_READY_SECONDS,
-                }
-            )
+def find_qos_class(spec: Obj) -> str:
+    """Return how well a pod with this spec is served (``ComputePodQOS``).
+
+    A pod's own amounts (spec.resources) are not looked at.
+    """
+    totals: dict[str, dict[str, Quantity]] = {"requests": {}, "limits": {}}
+    is_guaranteed = True
+    for container in list_containers(spec):
+        resources = container.get("resources") or {}
+        for field, total in totals.items():
+            for name, text in (resources.get(field) or {}).items():
+                amount = parse_quantity(str(text))
+                if name in _QOS_RESOURCES and amount.sign() > 0:
+                    total[name] = amount.add(total[name]) if name in total else amount
+        limits = resources.get("limits") or {}
+        is_guaranteed &= all(
+            name in limits and parse_quantity(str(limits[name])).sign() > 0
+            for name in _QOS_RESOURCES
+        )
+    if not totals["requests"] and not totals["limits"]:
+        return "BestEffort"
+    if is_guaranteed and totals["requests"] == totals["limits"]:
+        return "Guaranteed"
+    return "Burstable"
 
 
 def _default_workload(obj: Obj) -> None:

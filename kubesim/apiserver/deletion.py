@@ -37,11 +37,11 @@ def finalizers_after_deletion(obj: Obj, propagation: str | None) -> list[str]:
 def mark_deleted(obj: Obj, grace: int, moment: str, new_finalizers: list[str]) -> None:
     """Note that an object is being deleted. ``grace``: seconds that it has."""
     meta = obj["metadata"]
+    if "generation" in meta and "deletionTimestamp" not in meta:
+        meta["generation"] += 1
     meta["deletionTimestamp"] = moment
     meta["deletionGracePeriodSeconds"] = grace
     meta["finalizers"] = new_finalizers
-    if "generation" in meta:
-        meta["generation"] += 1
     if obj["kind"] == "Namespace":
         del meta["deletionGracePeriodSeconds"]
         meta["finalizers"] = ["kubernetes"]
@@ -73,6 +73,9 @@ def delete_object(
             return obj
         return store.modify(obj, lambda new: new["metadata"].update(finalizers=new_finalizers))
     if not grace and not new_finalizers and obj["kind"] != "Namespace":
+        if obj["kind"] == "Pod":  # of which it is noted before
+            moment = clock.format_timestamp()
+            obj = store.modify(obj, lambda new: mark_deleted(new, 0, moment, []))
         store.remove(obj)
         return obj
     if grace:

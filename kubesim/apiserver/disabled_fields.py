@@ -101,6 +101,8 @@ def _list_gated_fields(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         yield spec, _SLICE_FIELDS
         for device in list_devices(obj):
             yield from _list_gated_device_fields(device)
+    elif obj["kind"] == "ResourcePoolStatusRequest":
+        yield spec, {"defaultPartitionTypeAttribute": ("DRAPartitionableDevicesType",)}
     elif obj["kind"] == "ResourceClaim":
         yield obj.get("status") or {}, {"devices": ("DRAResourceClaimDeviceStatus",)}
         for result in results_of(obj):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Final
 
 from kube.errors import ApiError, Cause
@@ -18,7 +17,7 @@ from kube.values import Obj, Request
 from kubesim.apiserver import conversion, decoding, fieldsets
 from kubesim.apiserver.fieldsets import Comparison, Path
 from kubesim.clock import VirtualClock
-from kubesim.goforms import encode_object
+from kubesim.goforms import encode_object, load_forms_of
 from kubesim.resources import DRA_GROUP, KINDS
 from reference_allocator.api import schema
 from reference_allocator.api.quoting import go_quote
@@ -77,10 +76,11 @@ Managers = dict[Manager, Owned]
 
 
 class FieldManagers:
-    """Keeps ``metadata.managedFields`` of all objects that clients write."""
+    """Keeps ``metadata.managedFields`` of all objects that clients write to a server of a minor."""
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: VirtualClock, kubernetes: str) -> None:
         self._clock = clock
+        self._forms = load_forms_of(kubernetes)
         self._known_objects: dict[str, Obj] = {}
 
     def remember(self, stored: Obj) -> None:
@@ -140,14 +140,21 @@ class FieldManagers:
         assert request.manager is not None
         version, applier = request.ref.api_version, self._applier(request)
         root = schema.roots()[f"{version}/{request.ref.kind}"]
-        managers, encoded = self._read_managers(live, version), encode_object(live)
+        managers = self._read_managers(live, version)
+        encoded = encode_object(live, self._forms)
         earlier = managers.get(applier)
         now = self._clock.format_timestamp()
         managers[applier] = Owned(_list_applied_fields(request), version, now)
         new: Obj = fieldsets.merge(root, encoded, request.body)
         if earlier is not None and earlier.fields:
-            new = _prune(new, managers, earlier, version)
-        comparisons = _compare_by_version(managers, encoded, new, applier)
+            new = self._prune(new, managers, earlier, version)
+
+        def compare(root: str, wanted: str) -> Comparison:
+            return fieldsets.compare(
+                root, self._as_sent(encoded, wanted), self._as_sent(new, wanted)
+            )
+
+        comparisons = _compare_by_version(managers, request.ref.kind, version, applier, compare)
         conflicts: dict[Manager, Set[Path]] = {}
         for other, owned in managers.items():
             compared = comparisons[owned.api_version]
@@ -181,6 +188,41 @@ class FieldManagers:
             managers = self._update(managers, known, stored, suite)
         return managers
 
+    def _prune(self, new: Obj, managers: Managers, earlier: Owned, version: str) -> Obj:
+        """Take out of an object what its applier has applied no longer and nobody else has."""
+        kind = new["kind"]
+        merged = self._as_sent(new, earlier.api_version)
+        root = schema.roots()[f"{earlier.api_version}/{kind}"]
+        last = fieldsets.add_named(root, earlier.fields)
+        pruned = fieldsets.remove(root, merged, last) or {}
+        owned_by_version: dict[str, set[Path]] = {earlier.api_version: set()}
+        for owned in managers.values():
+            owned_by_version.setdefault(owned.api_version, set()).update(owned.fields)
+        typed = {"kind": kind}
+        for wanted, fields in owned_by_version.items():
+            place = schema.roots().get(f"{wanted}/{kind}")
+            if place is None:
+                continue
+            merged = self._as_sent(merged, wanted)
+            pruned = self._as_sent({**typed, "apiVersion": merged["apiVersion"], **pruned}, wanted)
+            gone = fieldsets.add_named(place, fieldsets.find_fields(place, merged))
+            kept = fieldsets.add_named(place, fieldsets.find_fields(place, pruned))
+            unowned = gone - kept - fieldsets.add_named(place, fields)
+            pruned = fieldsets.remove(place, merged, unowned)
+        merged, pruned = (self._as_sent(obj, earlier.api_version) for obj in (merged, pruned))
+        gone = fieldsets.add_named(root, fieldsets.find_fields(root, merged))
+        kept = fieldsets.add_named(root, fieldsets.find_fields(root, pruned))
+        return self._as_sent(fieldsets.remove(root, merged, (gone - kept) & last), version)
+
+    def _as_sent(self, obj: Obj, version: str) -> Obj:
+        """Return an object that is written in a version; it may be the same."""
+        if obj["apiVersion"] == version:
+            return obj
+        root = schema.roots()[f"{obj['apiVersion']}/{obj['kind']}"]
+        stored = decoding.copy_decoded(root, obj)
+        conversion.to_storage(stored)
+        return encode_object(conversion.to_version(stored, version), self._forms, empties="null")
+
     def _update(
         self,
         managers: Managers,
@@ -194,10 +236,14 @@ class FieldManagers:
 
         ``is_sent``: in a request.
         """
-        managers, version = dict(managers), manager.api_version
-        before = _encode_nothing(new["kind"], version) if old is None else _encode_as(old, version)
-        after = _encode_as(new, version)
-        comparisons = _compare_by_version(managers, before, after, manager)
+        managers, version, kind = dict(managers), manager.api_version, new["kind"]
+        before = old or {"apiVersion": new["apiVersion"], "kind": kind, "metadata": {}}
+
+        def compare(root: str, wanted: str) -> Comparison:
+            old_object, new_object = (conversion.as_version(o, wanted) for o in (before, new))
+            return fieldsets.compare(root, old_object, new_object, self._forms)
+
+        comparisons = _compare_by_version(managers, kind, version, manager, compare)
         if is_sent and not manager.subresource and old and all(map(_has_policies, (old, new))):
             for compared in comparisons.values():
                 compared.modified.add(("spec", "devices"))
@@ -268,22 +314,27 @@ def _encode_entries(managers: Managers) -> list[Obj]:
 
 
 def _compare_by_version(
-    managers: Managers, old: Obj, new: Obj, manager: Manager
+    managers: Managers,
+    kind: str,
+    version: str,
+    manager: Manager,
+    compare: Callable[[str, str], Comparison],
 ) -> dict[str, Comparison]:
-    """Return version in which a manager wrote -> how objects, as they are written, differ in it.
+    """Return version in which a manager wrote -> how objects differ in it.
 
     Without what the subresource leaves as it is (``GetResetFields``).
+
+    Args:
+        version: of the request.
+        compare: from the type of the kind in a version, and the version, to what differs.
     """
     comparisons = {}
-    for wanted in {old["apiVersion"], *(owned.api_version for owned in managers.values())}:
-        root = schema.roots().get(f"{wanted}/{new['kind']}")
-        if root is None:
-            comparisons[wanted] = Comparison()
-            continue
-        compared = fieldsets.compare(root, _as_sent(old, wanted), _as_sent(new, wanted))
+    for wanted in {version, *(owned.api_version for owned in managers.values())}:
+        root = schema.roots().get(f"{wanted}/{kind}")
+        compared = Comparison() if root is None else compare(root, wanted)
         comparisons[wanted] = Comparison(
             *(
-                {path for path in paths if path and not _is_reset(new["kind"], manager, path)}
+                {path for path in paths if path and not _is_reset(kind, manager, path)}
                 for paths in (compared.removed, compared.modified, compared.added)
             )
         )
@@ -302,21 +353,6 @@ def _has_policies(obj: Obj) -> bool:
         for capacity in (device.get("capacity") or {}).values()
     )
     return any(capacity.get("requestPolicy") for capacity in capacities)
-
-
-def _encode_as(obj: Obj, version: str) -> Obj:
-    if obj["apiVersion"] != version:
-        root = schema.roots()[f"{obj['apiVersion']}/{obj['kind']}"]
-        stored = decoding.copy_decoded(root, obj)
-        conversion.to_storage(stored)
-        obj = conversion.to_version(stored, version)
-    return encode_object(obj, is_sent=True)
-
-
-@cache
-def _encode_nothing(kind: str, version: str) -> Obj:
-    """Return an object of which nothing is said, as a version writes it; not changed."""
-    return encode_object({"apiVersion": version, "kind": kind, "metadata": {}}, is_sent=True)
 
 
 def _is_reset(kind: str, manager: Manager, path: Path) -> bool:
@@ -343,36 +379,6 @@ def _list_applied_fields(request: Request) -> set[Path]:
     applier = Manager(request.manager.name, "", request.subresource)
     fields = fieldsets.find_fields(root, request.body) - _UNOWNED
     return {path for path in fields if not _is_reset(request.ref.kind, applier, path)}
-
-
-def _prune(new: Obj, managers: Managers, earlier: Owned, version: str) -> Obj:
-    """Take out of an object what its applier has applied no longer and nobody else has."""
-    kind = new["kind"]
-    merged = _as_sent(new, earlier.api_version)
-    root = schema.roots()[f"{earlier.api_version}/{kind}"]
-    last = fieldsets.add_named(root, earlier.fields)
-    pruned = fieldsets.remove(root, merged, last) or {}
-    owned_by_version: dict[str, set[Path]] = {earlier.api_version: set()}
-    for owned in managers.values():
-        owned_by_version.setdefault(owned.api_version, set()).update(owned.fields)
-    typed = {"kind": kind}
-    for wanted, fields in owned_by_version.items():
-        place = schema.roots().get(f"{wanted}/{kind}")
-        if place is None:
-            continue
-        merged = _as_sent(merged, wanted)
-        pruned = _as_sent({**typed, "apiVersion": merged["apiVersion"], **pruned}, wanted)
-        gone = fieldsets.add_named(place, fieldsets.find_fields(place, merged))
-        kept = fieldsets.add_named(place, fieldsets.find_fields(place, pruned))
-        pruned = fieldsets.remove(place, merged, gone - kept - fieldsets.add_named(place, fields))
-    merged, pruned = (_as_sent(obj, earlier.api_version) for obj in (merged, pruned))
-    gone = fieldsets.add_named(root, fieldsets.find_fields(root, merged))
-    kept = fieldsets.add_named(root, fieldsets.find_fields(root, pruned))
-    return _as_sent(fieldsets.remove(root, merged, (gone - kept) & last), version)
-
-
-def _as_sent(obj: Obj, version: str) -> Obj:
-    return obj if obj["apiVersion"] == version else _encode_as(obj, version)
 
 
 def _new_conflict(conflicts: Mapping[Manager, Set[Path]]) -> ApiError:

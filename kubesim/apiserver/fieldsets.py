@@ -16,6 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from kubesim.goforms import Forms, complete_struct, encode_value
 from kubesim.store import clone
 from reference_allocator.api import schema
 from reference_allocator.api.schema import LIST, MAP
@@ -46,9 +47,12 @@ def _is_leaf(shape: str, mark: str) -> bool:
     return not is_struct and not shape.startswith(MAP)
 
 
-def _list_children(shape: str, mark: str, value: Any) -> list[_Child]:
-    """Return what can have owners of its own directly below a value that is no leaf."""
-    if not value or value is _ABSENT:
+def _list_children(shape: str, mark: str, value: Any, forms: Forms | None = None) -> list[_Child]:
+    """Return what can have owners of its own directly below a value that is no leaf.
+
+    ``forms``: how a decoded value is written; None for one that is encoded already.
+    """
+    if value is None or value is _ABSENT:
         return []
     if shape.startswith(LIST):
         inner = shape[len(LIST) :]
@@ -56,7 +60,8 @@ def _list_children(shape: str, mark: str, value: Any) -> list[_Child]:
     if shape.startswith(MAP):
         return [(key, item, shape[len(MAP) :], "") for key, item in value.items()]
     fields, marks = schema.types()[shape], _load_marks().get(shape, {})
-    return [(k, item, fields[k], marks.get(k, "")) for k, item in value.items() if k in fields]
+    written = value if forms is None else complete_struct(shape, value, forms, "null")
+    return [(k, item, fields[k], marks.get(k, "")) for k, item in written.items() if k in fields]
 
 
 def _value_at(children: Mapping[str | Key, _Child], segment: str | Key) -> Any:
@@ -83,29 +88,53 @@ class Comparison:
     added: set[Path] = field(default_factory=set)
 
 
-def compare(root: str, old: Any, new: Any) -> Comparison:
-    """Compare two objects of a type, both as Go writes them (`goforms.encode_object`)."""
+def compare(root: str, old: Any, new: Any, forms: Forms | None = None) -> Comparison:
+    """Compare two objects of a type.
+
+    ``forms``: how the server writes them, as they have been decoded; None: they are written already
+    (`goforms.encode_object`).
+    """
     result = Comparison()
-    _compare(root, "", old, new, (), result)
+    _compare(root, "", old, new, (), forms, result)
     return result
 
 
-def _compare(shape: str, mark: str, old: Any, new: Any, path: Path, result: Comparison) -> None:
+def _compare(
+    shape: str,
+    mark: str,
+    old: Any,
+    new: Any,
+    path: Path,
+    forms: Forms | None,
+    result: Comparison,
+) -> None:
+    if old == new:  # as most of a changed object: nothing of it has to be looked at
+        return
     is_leaf = _is_leaf(shape, mark)
     before, after = (
-        {} if is_leaf else {child[0]: child for child in _list_children(shape, mark, value)}
+        {} if is_leaf else {child[0]: child for child in _list_children(shape, mark, value, forms)}
         for value in (old, new)
     )
     for segment in {**before, **after}:
         _, _, inner, inner_mark = after.get(segment) or before[segment]
         one, other = _value_at(before, segment), _value_at(after, segment)
-        _compare(inner, inner_mark, one, other, (*path, segment), result)
+        _compare(inner, inner_mark, one, other, (*path, segment), forms, result)
     if old is _ABSENT:
         result.added.add(path)
     elif new is _ABSENT:
         result.removed.add(path)
-    elif not before and not after and old != new:  # one value, or two that are empty
+    elif is_leaf:
+        if forms is None or not _are_written_alike(shape, old, new, forms):
+            result.modified.add(path)
+    elif not before and not after and (old is None) != (new is None):  # two that are empty
         result.modified.add(path)
+
+
+def _are_written_alike(shape: str, old: Any, new: Any, forms: Forms) -> bool:
+    if old is None or new is None:
+        return False
+    written = [encode_value(shape, value, forms, "null") for value in (old, new)]
+    return bool(written[0] == written[1])
 
 
 def find_fields(root: str, obj: Any) -> set[Path]:

@@ -15,6 +15,7 @@ from kubesim.apiserver.server import ApiServer, StatusCheck
 from kubesim.cluster import Cluster, set_condition
 from kubesim.resources import KINDS, kind_of, resolve_kind
 from kubesim.store import name_of, namespace_of, not_found, uid_of
+from kubesim.validation.pod import check_binding
 
 _ANSWERED_BY_STATUS: Final = frozenset(
     {
@@ -26,6 +27,14 @@ _ANSWERED_BY_STATUS: Final = frozenset(
 
 Of DeviceTaintRule that is v1 alone (seen with 1.37.1).
 """
+
+_EVICTED: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+"""The condition of a pod that is evicted."""
 
 
 def _policy_of(options: Obj) -> str | None:
@@ -43,7 +52,7 @@ class Handler:
         self._cluster = cluster
         self._api = api
         self.authorizer = Authorizer(cluster)
-        self.fields = FieldManagers(cluster.clock)
+        self.fields = FieldManagers(cluster.clock, cluster.minor)
         for kind in KINDS:
             cluster.store.listen(kind, self._hear)
 
@@ -159,10 +168,9 @@ class Handler:
                     grace, policy = body.get("gracePeriodSeconds"), body.get("propagationPolicy")
                     api.delete_stored(self._find_stored(obj), grace, policy)
             case "create", "eviction":
-                # policy/v1 without a PodDisruptionBudget, which the reference does not serve.
-                api.delete_stored(self._find_pod(request, namespace))
+                self._evict(request, namespace)
             case "create", "binding":
-                self._bind(self._find_pod(request, namespace), body)
+                self._bind(request, namespace)
             case _:
                 text = "the server does not allow this method on the requested resource"
                 raise ApiError(405, "MethodNotAllowed", text)
@@ -227,10 +235,36 @@ class Handler:
             raise not_found(KINDS["Pod"], request.ref.name)
         return self._find_stored(pod)
 
-    def _bind(self, pod: Obj, binding: Obj) -> None:
-        """Bind a pod as ``BindingREST.assignPod`` does (pkg/registry/core/pod/storage)."""
-        node = binding["target"]["name"]
+    def _evict(self, request: Request, namespace: str) -> None:
+        """Evict a pod (``EvictionREST``): there is no PodDisruptionBudget here that forbids it."""
+        eviction: Obj = request.body
+        _check_name(request, "Eviction")
+        options = eviction.get("deleteOptions") or {}
+        pod = self._find_pod(request, namespace)
+        self.check_preconditions(pod, options.get("preconditions") or {})
+        with self._cluster.store.dry_run() if options.get("dryRun") else nullcontext():
+            now = self._cluster.clock.format_timestamp()
+
+            def mark(new: Obj) -> None:
+                set_condition(new["status"], _EVICTED, now)
+
+            self._cluster.store.modify(pod, mark)
+            evicted = self._find_pod(request, namespace)
+            policy, grace = _policy_of(options), options.get("gracePeriodSeconds")
+            self._api.delete_stored(evicted, grace, policy)
+
+    def _bind(self, request: Request, namespace: str) -> None:
+        """Bind a pod as ``BindingREST`` does (pkg/registry/core/pod/storage)."""
+        binding: Obj = request.body
+        _check_name(request, "Binding")
+        if errors := [*check_binding(binding)]:
+            texts = [*dict.fromkeys(map(str, errors))]
+            listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+            raise ApiError(500, "", listed)
+        pod, node = self._find_pod(request, namespace), binding["target"]["name"]
+        meta = binding.get("metadata") or {}
         why = ""
+        self._api.check_uid(pod, meta.get("uid"))
         if "deletionTimestamp" in pod["metadata"]:
             why = f"pod {name_of(pod)} is being deleted, cannot be assigned to a host"
         elif pod["spec"].get("nodeName"):
@@ -239,13 +273,25 @@ class Handler:
             why = f"pod {name_of(pod)} has non-empty .spec.schedulingGates"
         if why:
             text = f'Operation cannot be fulfilled on pods/binding "{name_of(pod)}": {why}'
-            raise ApiError(409, "Conflict", text)
+            details = {"name": name_of(pod), "kind": "pods/binding"}
+            raise ApiError(409, "Conflict", text, details=details)
         now = self._cluster.clock.format_timestamp()
 
         def bind(new: Obj) -> None:
             new["spec"]["nodeName"] = node
+            for field in ("annotations", "labels"):
+                if meta.get(field):
+                    new["metadata"][field] = {**new["metadata"].get(field, {}), **meta[field]}
             condition: dict[str, Any] = {"type": "PodScheduled", "status": "True"}
             set_condition(new["status"], {**condition, "lastTransitionTime": now}, now)
 
         self._cluster.store.modify(pod, bind)
         self._cluster.note(namespace_of(pod), f"pod {name_of(pod)} was bound to {node}")
+
+
+def _check_name(request: Request, kind: str) -> None:
+    """Check that what is posted to a pod names the pod. Raises ApiError: 400."""
+    name = (request.body.get("metadata") or {}).get("name")
+    if name != request.ref.name:
+        text = f"name in URL does not match name in {kind} object"
+        raise ApiError(400, "BadRequest", text)

@@ -44,10 +44,11 @@ def complete_new(kind: Kind, decoded: Obj, default_namespace: str, clock: Virtua
         meta.setdefault("namespace", default_namespace)
     else:
         meta.pop("namespace", None)
-    status = new.pop("status", None)
+    if kind.name == "Node":  # of which a client says everything
+        new["status"] = new.get("status") or {}
+    else:
+        new.pop("status", None)
     defaulting.apply_defaults(new, clock, submitted_as=sent_version)
-    if kind.name == "Node":
-        new["status"] = status or {}
     return new
 
 

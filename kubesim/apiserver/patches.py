@@ -10,6 +10,7 @@ from kube.values import Obj
 from kubesim.goforms import order_fields
 from kubesim.store import clone
 from reference_allocator.api import schema
+from reference_allocator.api.quoting import show_go
 
 _MERGE_KEYS: Final = {
     "addresses": "type",
@@ -51,7 +52,7 @@ def merge(target: Any, patch: Any) -> Any:
             result.pop(key, None)
         else:
             result[key] = merge(result.get(key), value)
-    return result
+    return {key: result[key] for key in sorted(result)}  # as Go writes a map
 
 
 def _without_nulls(value: Any) -> Any:
@@ -60,7 +61,7 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if type(value) is dict:  # data of drivers that knows its text stays as it is
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: _without_nulls(value[key]) for key in sorted(value) if value[key] is not None}
     return value
 
 
@@ -87,6 +88,7 @@ def as_merge_patch(live: Obj, patch: Obj) -> Obj:
             items = [*(live_value or ()), *value]
             result[field] = [*dict.fromkeys(items)] if live_value else items
         elif isinstance(value, list) and field in _MERGE_KEYS:
+            _check_elements(live_value or [], value)
             result[field] = _merge_list(live_value or [], value, _MERGE_KEYS[field])
         elif isinstance(value, dict):
             result[field] = as_merge_patch(
@@ -95,6 +97,15 @@ def as_merge_patch(live: Obj, patch: Obj) -> Obj:
         else:
             result[field] = _Replacement(value) if isinstance(value, list) else value
     return result
+
+
+def _check_elements(live: Sequence[Any], patch: Sequence[Any]) -> None:
+    """Check that elements are all objects (``sliceElementType``). Raises ApiError: 500."""
+    if all(isinstance(item, dict) for item in patch):
+        return
+    lists = [live, patch]
+    text = f"list element types are not identical: {show_go(lists, quotes=False)}"
+    raise ApiError(500, "", text)
 
 
 class _Replacement(list[Any]):

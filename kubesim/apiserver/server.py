@@ -22,12 +22,12 @@ from kubesim.apiserver import (
     new_objects,
     tables,
 )
-from kubesim.apiserver.admission import Quotas, set_priority
+from kubesim.apiserver.admission import Quotas, admit_changed_pod, admit_new
 from kubesim.apiserver.fieldmanagers import OwnFields
 from kubesim.apiserver.watches import Tell, Watch, matches_fields
 from kubesim.cluster import Cluster
 from kubesim.resources import DRA_GROUP, Kind, kind_of, resolve_kind
-from kubesim.store import clone, namespace_of, new_refusal, not_found
+from kubesim.store import clone, name_of, namespace_of, new_refusal, not_found
 from kubesim.validation import declared
 from kubesim.validation.errors import FieldError, invalid, invalid_status, new_invalid
 
@@ -37,6 +37,9 @@ _SEEN_WITH_EMPTY_LISTS = frozenset({"ResourceClaimTemplate", "ResourceSlice"})
 DECLARED_SINCE = "1.37"
 """The minor whose rules are declared as ``kubesim.validation.declared`` has them."""
 
+_WITHOUT_STATUS_AT_FIRST = frozenset({"ResourcePoolStatusRequest"})
+"""Kinds whose status is a pointer in Go, and so may be none."""
+
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
 """From a new and an old object to what is not permitted of the difference of their status."""
 
@@ -44,7 +47,9 @@ _IMMUTABLE_METADATA = ("name", "namespace", *new_objects.SYSTEM_METADATA)
 _CHECKED_METADATA = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 """System metadata that a client may not change, and is told so."""
 
-_CONDITIONAL_UPDATES = frozenset({"resource.k8s.io/v1/DeviceTaintRule"})
+_CONDITIONAL_UPDATES = frozenset(
+    {"resource.k8s.io/v1/DeviceTaintRule", "resource.k8s.io/v1alpha3/ResourcePoolStatusRequest"}
+)
 """Kinds whose updates need a resourceVersion; v1beta2 of this one does not (seen with 1.37.1)."""
 
 
@@ -69,10 +74,9 @@ class ApiServer:
         kind = kind_of(obj, self._cluster.served_kinds)
         decoded = decoding.decode_object(kind, obj)
         new = new_objects.complete_new(kind, decoded, default_namespace, self._cluster.clock)
-        if kind.name == "Pod":
-            set_priority(self._store, new)
         if own is not None and (entries := own(None, new, None)):
             new["metadata"]["managedFields"] = entries
+        admit_new(self._store, new)
         disabled_fields.drop_disabled_fields(self._cluster.gates, self._cluster.minor, new)
         try:
             self.admit(kind, new)
@@ -204,13 +208,16 @@ class ApiServer:
         conversion.to_storage(new)
         shows_claims = kind.name == "ResourceClaim" and self._cluster.minor < DECLARED_SINCE
         tells_empty_lists = kind.name in _SEEN_WITH_EMPTY_LISTS or shows_claims
-        if not tells_empty_lists:  # to it and to ``old``, which is stored, it is none
-            new = goforms.drop_unset(new)
         forbidden: list[FieldError] = []
         sent_entries = (merged.get("metadata") or {}).get("managedFields")
         if subresource == "status":
             entries = own and own(old, new, sent_entries)
+            if not tells_empty_lists:
+                new = goforms.drop_unset(new)
+            has_status = kind.name not in _WITHOUT_STATUS_AT_FIRST or "status" in new
             new = {**clone(old), "status": new.get("status") or {}}
+            if not has_status:
+                del new["status"]
             self._drop_disabled_fields(new, old)
             if kind.name == "ResourceClaim":
                 defaulting.drop_deallocated(new, old)
@@ -222,6 +229,8 @@ class ApiServer:
         else:
             forbidden += _check_system_metadata(new["metadata"], old["metadata"])
             for field in _IMMUTABLE_METADATA:
+                if field == "selfLink" and self._store.is_dry:
+                    continue  # it goes when an object is stored
                 new["metadata"].pop(field, None)
                 if field in old["metadata"]:
                     new["metadata"][field] = old["metadata"][field]
@@ -230,6 +239,10 @@ class ApiServer:
                 new["status"] = clone(old["status"])
             defaulting.apply_to_change(new, old, self._cluster.clock, ref.api_version)
             entries = own and own(old, new, sent_entries)
+            if not tells_empty_lists:  # to validation it is none, as it is once it is stored
+                new = goforms.drop_unset(new)
+            if kind.name == "Pod":
+                admit_changed_pod(new, old)
             is_slice = kind.name == "ResourceSlice"
             is_changed = is_slice and goforms.drop_unset(new)["spec"] != old["spec"]
             self._drop_disabled_fields(new, old)
@@ -263,15 +276,8 @@ class ApiServer:
         """
         kind = resolve_kind(ref.api_version, ref.kind, self._cluster.served_kinds)
         sent, meta, name = new["metadata"], old["metadata"], ref.name
-        if verb == "update" and sent.get("uid", meta["uid"]) != meta["uid"]:
-            place = f"{meta['namespace']}/{name}" if "namespace" in meta else name
-            why = (
-                f"StorageError: invalid object, Code: 4, Key: {self._store.prefix}/{kind.plural}/"
-                f"{place}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
-                "precondition:"
-                f" {sent['uid']}, UID in object meta: {meta['uid']}"
-            )
-            raise self._new_conflict(kind, name, why)
+        if verb == "update":
+            self.check_uid(old, sent.get("uid"))
         version = sent.get("resourceVersion", "")
         if not re.fullmatch(r"[0-9]*", version):
             parsing = f'strconv.ParseUint: parsing "{version}": invalid syntax'
@@ -286,6 +292,21 @@ class ApiServer:
                 "try again"
             )
             raise self._new_conflict(kind, name, why)
+
+    def check_uid(self, obj: Obj, uid: str | None) -> None:
+        """Check that a stored object is the one that is meant; None: any. Raises ApiError: 409."""
+        meta = obj["metadata"]
+        if uid in (None, meta["uid"]):
+            return
+        place = f"{meta['namespace']}/{name_of(obj)}" if "namespace" in meta else name_of(obj)
+        kind = kind_of(obj, self._cluster.served_kinds)
+        folder = "minions" if kind.name == "Node" else kind.plural  # as nodes were called
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {self._store.prefix}/{folder}/"
+            f"{place}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+            f"precondition: {uid}, UID in object meta: {meta['uid']}"
+        )
+        raise self._new_conflict(kind, name_of(obj), why)
 
     def _new_conflict(self, kind: Kind, name: str, why: str) -> ApiError:
         text = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'

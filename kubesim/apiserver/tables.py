@@ -41,6 +41,25 @@ def _rule_cells(rule: Obj, age: _Age) -> Sequence[Any]:
     return taint["key"], taint.get("value") or "", taint["effect"], added
 
 
+def _pool_status_cells(request: Obj, age: _Age) -> Sequence[Any]:
+    status = request.get("status")
+    driver, pools = request["spec"]["driver"], (status or {}).get("pools") or []
+    count, conditions = (status or {}).get("poolCount") or 0, (status or {}).get("conditions") or []
+    ends = [c for c in conditions if c["type"] in ("Complete", "Failed") and c["status"] == "True"]
+    end = ends[0] if ends else {"type": "Pending"}
+    numbers = ["-"] * 5
+    if status is not None and end["type"] != "Failed":
+        fields = ("totalDevices", "availableDevices", "allocatedDevices", "unavailableDevices")
+        numbers = [str(sum(pool.get(field) or 0 for pool in pools)) for field in fields]
+        numbers.append(str(sum("validationError" in pool for pool in pools)))
+    is_complete = end["type"] == "Complete"
+    state = end["type"]
+    if is_complete and count > len(pools):
+        state = f"Complete ({len(pools)}/{count} pools)"
+    completed = age(end.get("lastTransitionTime") or "") if is_complete else "<none>"
+    return driver, *numbers, count, state, completed
+
+
 def _pod_cells(pod: Obj, age: _Age) -> Sequence[Any]:
     spec, status = pod["spec"], pod.get("status") or {}
     sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
@@ -259,6 +278,10 @@ _COLUMNS: Final[Mapping[str, tuple[str, _Cells]]] = {
     "PriorityClass": ("Value# Global-Default? Age PreemptionPolicy", _priority_cells),
     "ReplicaSet": (f"Desired# Current# Ready# Age {_CONTAINERS}", _workload_cells("ReplicaSet")),
     "ResourceClaim": ("State", lambda claim, _age: (claim_state(claim),)),
+    "ResourcePoolStatusRequest": (
+        "Driver Total Available Allocated Unavailable Errors Pools# Status Completed",
+        _pool_status_cells,
+    ),
     "ResourceQuota": ("Request Limit", _quota_cells),
     "ResourceSlice": ("Node Driver Pool", _slice_cells),
     "StatefulSet": ("Ready Age Containers+ Images+", _workload_cells("StatefulSet")),
@@ -269,6 +292,7 @@ A column that kubectl shows only with ``-o wide`` ends with ``+``, of numbers wi
 values with ``?``. The name comes first and the age last, where they are not among the columns.
 """
 
+_WITHOUT_AGE: Final = ("Event", "ResourcePoolStatusRequest")
 _TYPES: Final = {"#": "integer", "?": "boolean"}
 
 
@@ -284,7 +308,7 @@ def build_table(
     text, cells = _COLUMNS.get(kind, ("", lambda _, _age: ()))
     marked_names = text.split()
     names = [name.strip("+#?") for name in marked_names]
-    has_name, has_age = "Name" in names, "Age" in names or kind == "Event"
+    has_name, has_age = "Name" in names, "Age" in names or kind in _WITHOUT_AGE
 
     def age(timestamp: str) -> str:
         return human_duration(age_of(timestamp)) if timestamp else "<unknown>"

@@ -5,7 +5,7 @@ Sources: negotiation and response.go in pkg/endpoints/handlers of k8s.io/apiserv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from kube.values import Obj
 from kubesim.apiserver.server import ApiServer
 from kubesim.front import body as bodies
 from kubesim.front.call import Call
-from kubesim.goforms import encode_object
+from kubesim.goforms import encode_object, load_forms_of
 from kubesim.resources import Kind
 
 SUCCESS: Final[Mapping[str, Any]] = {
@@ -27,6 +27,8 @@ SUCCESS: Final[Mapping[str, Any]] = {
     "status": "Success",
 }
 _META: Final = "meta.k8s.io/v1"
+_WARNINGS_MAX: Final = 4 * 1024
+_LONG_WARNING: Final = 256
 _TYPES: Final = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _WATCH_TYPES: Final = (
     "application/json;stream=watch",
@@ -41,17 +43,35 @@ class NoRouteError(ApiError):
 
 
 class Warnings:
-    """The values of an answer's ``Warning`` headers (apiserver's pkg/warning)."""
+    """The ``Warning`` headers of an answer (pkg/endpoints/filters/warning.go of k8s.io/apiserver).
+
+    Where all of them together are long, each is cut, and what comes behind the limit is left out.
+    """
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
+        self._texts: list[str] = []
 
     def add(self, text: str) -> None:
         """Add one, unless it was said already."""
-        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-        header = f'299 - "{quoted}"'.encode().decode("latin-1")
-        if header not in self.texts:
-            self.texts.append(header)
+        if text not in self._texts:
+            self._texts.append(text)
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._texts.clear()
+
+    def list_headers(self) -> Iterator[str]:
+        """Yield the values of the headers."""
+        written, longest = 0, None
+        if sum(map(len, self._texts)) > _WARNINGS_MAX:
+            longest = _LONG_WARNING
+        for text in self._texts:
+            if longest is not None and written >= _WARNINGS_MAX:
+                return
+            shown = text[:longest]
+            written += len(shown)
+            quoted = shown.replace("\\", "\\\\").replace('"', '\\"')
+            yield f'299 - "{quoted}"'.encode().decode("latin-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +130,14 @@ class Form:
         table = api.build_table(call.kind.name, items, meta)
         includes = call.query.get("includeObject", [""])[0]
         for row, item in zip(table["rows"], items, strict=True):
-            row["object"] = encode_object(item) if includes == "Object" else _partial(item)
+            row["object"] = _encode(call, item) if includes == "Object" else _partial(item)
             if includes == "None":
                 row["object"] = None
         return table
 
 
 def _encode(call: Call, obj: Obj) -> Obj:
-    """Return an object as the server writes it; 1.34 writes that a slice has no devices."""
-    encoded = encode_object(obj)
-    if call.kubernetes == "1.34" and obj["kind"] == "ResourceSlice":
-        encoded["spec"].setdefault("devices", None)
-    return encoded
+    return encode_object(obj, load_forms_of(call.kubernetes))
 
 
 def _internal_package(call: Call) -> str:

@@ -120,7 +120,7 @@ class Application:
             response = await self._answer_request(request, warnings)
         except ApiError as error:
             if isinstance(error, answers.NoRouteError):
-                warnings.texts.clear()
+                warnings.clear()
             self.refused(request.method, request.url.path, error)
             response = answers.refuse(request.url.path, error, self.backend.kinds)
         except ClientDisconnect:
@@ -129,7 +129,7 @@ class Application:
             _LOG.exception("%s %s", request.method, request.url.path)
             broken = ApiError(500, "InternalError", "an error on the server: see its log")
             response = JSONResponse(bodies.build_status(broken), broken.code)
-        for text in warnings.texts:
+        for text in warnings.list_headers():
             response.headers.append("Warning", text)
         await response(scope, receive, send)
 
@@ -249,9 +249,14 @@ class Application:
             case "POST" if not call.sub:
                 return self._create(call, sent, warn), 201
             case "POST":
+                bodies.negotiate_body("POST", sent.content_type)
+                options = read_write_options("CreateOptions", call.query)
                 body = sent.decode("POST")
+                if not isinstance(body, dict):
+                    raise ApiError(400, "BadRequest", f"a {call.sub} is an object")
                 handler = self.backend.handler
-                handler.handle(self._build_request(call, "create", body), call.namespace)
+                request = self._build_request(call, "create", body, options)
+                handler.handle(request, call.namespace)
                 return {**answers.SUCCESS, "code": 201}, 201
             case "PUT":
                 options = read_write_options("UpdateOptions", call.query)

@@ -33,8 +33,9 @@ from kubesim.rawjson import keep_texts
 from kubesim.resources import KINDS, is_registered
 from kubesim.validation.errors import invalid, new_invalid
 from reference_allocator.api import schema
+from reference_allocator.api.names import dns_label_problems
 from reference_allocator.api.quantity import WrittenNumber
-from reference_allocator.api.quoting import go_quote
+from reference_allocator.api.quoting import go_quote, show_go
 
 _WITHOUT_EMBEDDED_UNTIL: Final = 34
 """The last minor built with a Go whose decoder does not name embedded structs in paths."""
@@ -353,7 +354,7 @@ def decode_patched_object(
     root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
     in_maps = strategic is None
     if strategic is not None:
-        text = _show_go(strategic, quotes=False)
+        text = show_go(strategic, quotes=False)
         if why := find_unconvertible(root, patched):
             raise new_invalid("", "", "", [invalid("patch", text, why)])
         patched = convert_numbers(patched)
@@ -384,7 +385,7 @@ def check_applied(call: Call, body: Obj) -> Obj:
         raise ApiError(400, "BadRequest", "metadata.managedFields must be nil")
     root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
     place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
-    place = f"({place}; {version}, Kind={kind})"
+    place = f"({place}; {_show_kind(call)})"
     if errors := [
         f"{path}: {why}" for path, why in _list_typed_errors(root, body, "", call.lacking)
     ]:
@@ -392,6 +393,12 @@ def check_applied(call: Call, body: Obj) -> Obj:
         listed = errors[0] if len(errors) == 1 else lines
         raise ApiError(500, "", f"failed to create typed patch object {place}: {listed}")
     return {**body, "metadata": {}} if "metadata" in body and meta is None else body
+
+
+def _show_kind(call: Call) -> str:
+    """Return the kind as Go prints a ``GroupVersionKind``, also where the group has no name."""
+    slash = "" if call.kind.group else "/"
+    return f"{slash}{call.api_version}, Kind={call.kind.name}"
 
 
 def convert_merged(call: Call, merged: Obj, applied: Obj) -> Obj:
@@ -410,7 +417,7 @@ def convert_merged(call: Call, merged: Obj, applied: Obj) -> Obj:
     if why:
         meta = applied.get("metadata") or {}
         place = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
-        kind = f"{call.api_version}, Kind={call.kind.name}"
+        kind = _show_kind(call)
         text = (
             f"failed to convert new object ({place}; {kind}) to proper version: unable to convert "
             f"unstructured object to {kind}: {why}"
@@ -450,7 +457,7 @@ def _list_typed_errors(
     elif not _fits_scalar(shape, value):
         expected, form = _SCALARS[shape]
         shown = {
-            "%#v": f"&value.valueUnstructured{{Value:{_show_go(value, quotes=True)}}}",
+            "%#v": f"&value.valueUnstructured{{Value:{show_go(value, quotes=True)}}}",
             "%T": _GO_TYPES.get(type(value), "string"),
             "%v": _show_untyped(value),
         }
@@ -494,30 +501,7 @@ def _fits_scalar(shape: str, value: Any) -> bool:
 
 
 def _show_untyped(value: Any) -> str:
-    return f"&{{{_show_go(value, quotes=False)}}}"
-
-
-def _show_go(value: Any, *, quotes: bool) -> str:
-    """Return a value as Go prints it, with ``%v`` or with ``%#v``."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case str():
-            return go_quote(value) if quotes else value
-        case None:
-            return "<nil>"
-        case list():
-            if quotes:
-                return "[]interface {}{" + ", ".join(_show_go(v, quotes=True) for v in value) + "}"
-            return f"[{' '.join(_show_go(item, quotes=False) for item in value)}]"
-        case dict():
-            items = sorted(value.items())
-            if quotes:
-                pairs = (f"{go_quote(k)}:{_show_go(v, quotes=True)}" for k, v in items)
-                return "map[string]interface {}{" + ", ".join(pairs) + "}"
-            pairs = (f"{key}:{_show_go(item, quotes=False)}" for key, item in items)
-            return f"map[{' '.join(pairs)}]"
-    return str(value)
+    return f"&{{{show_go(value, quotes=False)}}}"
 
 
 def warn_of_object(call: Call, obj: Obj, warn: Warn) -> None:
@@ -527,6 +511,12 @@ def warn_of_object(call: Call, obj: Obj, warn: Warn) -> None:
         text = (
             f"spec.driver: driver names should be lowercase; {go_quote(driver)} contains uppercase "
             "characters"
+        )
+        warn(text)
+    if obj["kind"] == "Pod" and (problems := dns_label_problems(obj["metadata"]["name"])):
+        text = (
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising "
+            f"behavior; a DNS label is recommended: [{' '.join(problems)}]"
         )
         warn(text)
     for finalizer in obj["metadata"].get("finalizers") or ():

@@ -1,8 +1,4 @@
-"""Which groups, versions and resources there are, for clients that ask.
-
-OpenAPI has only what kubectl needs to know that the server validates fields by itself
-(``QueryParamVerifierV3`` of k8s.io/cli-runtime).
-"""
+"""Which groups, versions and resources there are, for clients that ask."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kube.values import Obj
+from kubesim.front import openapi
 from kubesim.front.call import WITHOUT_STATUS
 from kubesim.resources import Kind
 
@@ -99,17 +96,11 @@ def answer_discovery(
         case ["apis", group, version] if f"{group}/{version}" in groups.get(group, ()):
             answer = _list_resources(f"{group}/{version}", kinds)
         case ["openapi", "v3"]:
-            paths = [_openapi_path(version) for versions in groups.values() for version in versions]
-            answer = {
-                "paths": {
-                    openapi_path: {"serverRelativeURL": f"/openapi/v3/{openapi_path}"}
-                    for openapi_path in paths
-                }
-            }
+            answer = openapi.build_index([v for versions in groups.values() for v in versions])
         case ["openapi", "v3", *segments]:
             version = "/".join(segments[1:])
             if any(version in versions for versions in groups.values()):
-                answer = _build_openapi(version, kinds)
+                answer = openapi.build_document(version, kinds)
     return None if answer is None else Discovered(answer)
 
 
@@ -165,10 +156,6 @@ def _aggregate_resources(api_version: str, kinds: list[Kind]) -> list[Obj]:
     return resources
 
 
-def _openapi_path(api_version: str) -> str:
-    return f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
-
-
 def _describe_group(name: str, versions: list[str]) -> Obj:
     listed = [
         {"groupVersion": version, "version": version.rpartition("/")[2]} for version in versions
@@ -203,20 +190,3 @@ def _list_resources(api_version: str, kinds: list[Kind]) -> Obj:
                 resources.append({**named, **typed, "name": f"pods/{sub}", "verbs": ["create"]})
     listed = {"kind": "APIResourceList", "apiVersion": "v1"}
     return {**listed, "groupVersion": api_version, "resources": resources}
-
-
-def _build_openapi(api_version: str, kinds: list[Kind]) -> Obj:
-    """Return a document whose operations say that ``fieldValidation`` is known, and no more."""
-    parameter = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
-    paths = {}
-    for kind in kinds:
-        if api_version in kind.api_versions:
-            version = api_version.rpartition("/")[2]
-            gvk = {"group": kind.group, "version": version, "kind": kind.name}
-            operation = {"parameters": [parameter], "x-kubernetes-group-version-kind": gvk}
-            namespace_path = "/namespaces/{namespace}" if kind.namespaced else ""
-            path = f"/{_openapi_path(api_version)}{namespace_path}/{kind.plural}/{{name}}"
-            paths[path] = {"patch": {**operation, "responses": {}}}
-    info = {"title": "dra-conformance reference", "version": api_version}
-    components: Obj = {"schemas": {}}
-    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": components}

@@ -15,7 +15,9 @@ from kubesim.validation import (
     allocation,
     dra,
     names,
+    node,
     pod,
+    pool_status,
     resource_slice,
     since_1_38,
     until_1_36,
@@ -38,7 +40,8 @@ __all__ = [
 FieldErrors = Iterable[FieldError]
 
 _CREATE_CHECKS: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], FieldErrors]]] = {
-    "Pod": lambda new, *_: pod.check_spec(new["spec"], "spec", mirror=pod.is_mirror(new)),
+    "Node": lambda new, *_: node.check_node(new),
+    "Pod": lambda new, *_: pod.check_new(new),
     **dict.fromkeys(
         ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
         lambda new, *_: workloads.check_selecting(new),
@@ -50,11 +53,13 @@ _CREATE_CHECKS: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], Fiel
     "DeviceClass": lambda new, _, expressions: dra.check_class(new, None, expressions),
     "ResourceSlice": lambda new, _, server: resource_slice.check_slice(new, None, server),
     "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
+    "ResourcePoolStatusRequest": lambda new, *_: pool_status.check_new(new),
 }
 """Kind -> the checks of a new object beside those of its metadata."""
 
 _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors]]] = {
-    "Pod": lambda new, old, _: pod.check_update(new["spec"], old["spec"]),
+    "Node": lambda new, *_: node.check_node_update(new),
+    "Pod": lambda new, old, _: pod.check_update(new, old),
     **dict.fromkeys(
         ("Deployment", "ReplicaSet", "StatefulSet"),
         lambda new, old, _: workloads.check_change(new, old),
@@ -69,13 +74,16 @@ _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors
         else resource_slice.check_slice(new, old, server)
     ),
     "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
+    "ResourcePoolStatusRequest": lambda new, old, _: pool_status.check_update(new, old),
 }
 """The same of a changed object."""
 
 _STATUS_CHECKS: Final[Mapping[str, Callable[[Obj, Obj], FieldErrors]]] = {
     "DeviceTaintRule": lambda new, _: resource_slice.check_taint_rule_status(new),
+    "Node": lambda new, _: node.check_node_status(new),
     "Pod": lambda new, _: pod.check_status(new),
     "ResourceClaim": allocation.check_status,
+    "ResourcePoolStatusRequest": pool_status.check_status,
 }
 """The same of a changed status."""
 

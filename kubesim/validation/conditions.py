@@ -34,10 +34,12 @@ _REASON_PROBLEM: Final = (
 _LONGEST: Final = {"reason": 1024, "message": 32 * 1024}
 
 
-def check_conditions(conditions: Sequence[Obj], path: str) -> Iterator[FieldError]:
-    """Check conditions of unique types, at most `CONDITIONS_MAX` of them."""
-    if len(conditions) > CONDITIONS_MAX:
-        yield too_many(path, len(conditions), CONDITIONS_MAX)
+def check_conditions(
+    conditions: Sequence[Obj], path: str, most: int = CONDITIONS_MAX
+) -> Iterator[FieldError]:
+    """Check conditions of unique types, and that there are not more than ``most``."""
+    if len(conditions) > most:
+        yield too_many(path, len(conditions), most)
     types: set[str] = set()
     for index, condition in enumerate(conditions):
         inner = f"{path}[{index}]"

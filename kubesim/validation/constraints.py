@@ -2,20 +2,27 @@
 
 Sources: pkg/apis/resource/validation/validation.go, validateDeviceConstraint,
 validateDeviceDerivedAttribute and isAttributeUsedByConstraint (derived attributes: KEP-6080).
-Kubernetes reports errors of derived attributes between a request's others; here they come after
-those of all requests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kube.values import Obj
 from kubesim.validation import names
-from kubesim.validation.errors import FieldError, check_unique, invalid, require, required
+from kubesim.validation.errors import (
+    FieldError,
+    accept_any,
+    check_each,
+    check_fields,
+    check_unique,
+    invalid,
+    require,
+    required,
+)
 from reference_allocator.api.limits import DERIVED_ATTRIBUTES_MAX, REQUESTS_MAX
 from reference_allocator.gates import MINORS
 
@@ -134,38 +141,40 @@ def check_references(
     yield from check_unique(references, REQUESTS_MAX, check, path, by=str)
 
 
-def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    """Check the derived attributes in ``spec.devices`` of a claim; ``path`` is its field path."""
-    constraints = devices.get("constraints") or []
-    for name, device_request, inner in list_device_requests(devices, path):
-
-        def check(derived: Obj, derived_path: str, request: str = name) -> Iterator[FieldError]:
-            yield from _check_derived_attribute(
-                derived, derived_path, request, constraints, expressions
-            )
-
-        derived = device_request.get("derivedAttributes") or []
-        yield from check_unique(
-            derived, DERIVED_ATTRIBUTES_MAX, check, f"{inner}.derivedAttributes"
-        )
-
-
-def _check_derived_attribute(
-    derived: Obj, path: str, request: str, constraints: Sequence[Obj], expressions: Expressions
+def check_derived(
+    derived: Sequence[Obj],
+    path: str,
+    request: str,
+    constraints: Sequence[Obj],
+    expressions: Expressions,
 ) -> Iterator[FieldError]:
-    attribute = derived.get("name")
-    if not attribute:
-        yield required(f"{path}.name")
-    else:
-        if not any(_uses_attribute(item, attribute, request) for item in constraints):
+    """Check the derived attributes of a request, or of an alternative (``request/alternative``).
+
+    ``constraints``: of the claim.
+    """
+
+    def check(attribute: Obj, inner: str) -> Iterator[FieldError]:
+        name, expression = attribute.get("name"), attribute.get("expression")
+        if name and not any(_uses_attribute(item, name, request) for item in constraints):
             detail = (
                 "must be referenced by at least one matchAttribute or distinctAttribute "
                 "constraint targeting this request"
             )
-            yield invalid(f"{path}.name", attribute, detail)
-        yield from names.check_fully_qualified_name(attribute, f"{path}.name")
-    check = require(partial(expressions.check, derived=True))
-    yield from check(derived.get("expression"), f"{path}.expression")
+            yield invalid(f"{inner}.name", name, detail)
+        if expression:
+            yield from expressions.check(expression, f"{inner}.expression", derived=True)
+
+    # How many there may be is a declared rule alone, which does not end this one.
+    yield from check_unique(derived, len(derived), check, path)
+    yield from check_each(derived, DERIVED_ATTRIBUTES_MAX, _check_derived_form, path)
+
+
+def _check_derived_form(attribute: Obj, path: str) -> Iterator[FieldError]:
+    checks = {
+        "name": require(names.check_fully_qualified_name),
+        "expression": require(accept_any),
+    }
+    yield from check_fields(attribute, path, checks)
 
 
 def list_device_requests(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:

@@ -18,11 +18,13 @@ from kube.errors import Cause
 from kube.values import Obj
 from kubesim.goforms import encode_object, load_go_names, order_fields
 from kubesim.validation.errors import duplicate, invalid
+from kubesim.validation.names import allow_capitals
 from reference_allocator.api import schema
 
 _FLAT: Final = "resource.k8s.io/v1beta1"
 _SIZED: Final = (
-    "requests|constraints|config|selectors|firstAvailable|reservedFor|results|sharedCounters|"
+    "requests|constraints|config|derivedAttributes|firstAvailable|reservedFor|results|selectors|"
+    "sharedCounters|"
     "consumesCounters|ips|bindingConditions|bindingFailureConditions"
 )
 _ALL: Final = "FieldValue"
@@ -109,12 +111,8 @@ def _in_version(cause: Cause, api_version: str) -> Cause:
     if re.search(r"(opaque|results\[\d+\])\.driver$", field):
         message = re.sub(r"(be more than \d+) bytes", r"\1 characters", message)
     if field.endswith("opaque.driver") or (".results[" in field and not field.endswith(".pool")):
-        message = message.replace(_LOWER, _ANY_CASE).replace("'example.com'", "'Example.com'")
+        message = allow_capitals(message)
     return Cause(field, cause.reason, message)
-
-
-_LOWER: Final = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric"
-_ANY_CASE: Final = "an RFC 1123 subdomain must consist of alphanumeric"
 
 
 def _split_path(path: str) -> Iterator[str | int]:

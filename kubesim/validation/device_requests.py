@@ -69,12 +69,9 @@ def check_claim_spec(spec: Any, path: str, expressions: Expressions) -> Iterator
     devices = (spec or {}).get("devices") or {}
     path = f"{path}.devices"
     requests = devices.get("requests") or []
-    subrequests, check = (
-        request_names(requests),
-        partial(_check_request, expressions=expressions),
-    )
+    subrequests, constraints = request_names(requests), devices.get("constraints") or []
+    check = partial(_check_request, constraints=constraints, expressions=expressions)
     yield from check_unique(requests, REQUESTS_MAX, check, f"{path}.requests", show=_in_go_order)
-    yield from check_derived(devices, path, expressions)
     for field, limit, checked in (
         (
             "constraints",
@@ -96,48 +93,53 @@ def _in_go_order(request: Any) -> Any:
     return {name: _in_go_order(request[name]) for name in fields}
 
 
-def _check_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    yield from names.check_label(request.get("name") or "", f"{path}.name")
+def _check_request(
+    request: Obj, path: str, constraints: Sequence[Obj], expressions: Expressions
+) -> Iterator[FieldError]:
+    name = request.get("name") or ""
+    yield from names.check_label(name, f"{path}.name")
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or []
+    check = partial(_check_device_request, constraints=constraints, expressions=expressions)
+
+    def check_alternative(alternative: Obj, inner: str) -> Iterator[FieldError]:
+        own_name = alternative.get("name") or ""
+        yield from names.check_label(own_name, f"{inner}.name")
+        yield from check(alternative, inner, name=f"{name}/{own_name}")
+
+    def check_alternatives() -> Iterator[FieldError]:
+        place, limit = f"{path}.firstAvailable", FIRST_AVAILABLE_MAX
+        yield from check_unique(alternatives, limit, check_alternative, place, show=_in_go_order)
+
+    def check_exactly() -> Iterator[FieldError]:
+        yield from check(exactly or {}, f"{path}.exactly", name=name)
+
     if exactly is None and not alternatives:
         yield required(path, "exactly one of `exactly` or `firstAvailable` is required")
     elif exactly is not None and alternatives:
         if expressions.minor <= _LOOKED_AT_BOTH_UNTIL:
-            yield from _check_alternatives(alternatives, path, expressions)
-            yield from _check_device_request(exactly, f"{path}.exactly", expressions)
+            yield from check_alternatives()
+            yield from check_exactly()
         yield invalid(
             path,
             None,
             "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
         )
         if expressions.with_declared_rules:  # which look at both
-            for error in chain(
-                _check_alternatives(alternatives, path, expressions),
-                _check_device_request(exactly, f"{path}.exactly", expressions),
-            ):
+            for error in chain(check_alternatives(), check_exactly()):
                 if is_declared(Cause(error.path, error.reason, error.body), "ResourceClaim"):
                     yield error
     elif alternatives:
-        yield from _check_alternatives(alternatives, path, expressions)
+        yield from check_alternatives()
     else:
-        yield from _check_device_request(exactly or {}, f"{path}.exactly", expressions)
-
-
-def _check_alternatives(
-    alternatives: list[Obj], path: str, expressions: Expressions
-) -> Iterator[FieldError]:
-    check = partial(_check_sub_request, expressions=expressions)
-    inner = f"{path}.firstAvailable"
-    yield from check_unique(alternatives, FIRST_AVAILABLE_MAX, check, inner, show=_in_go_order)
-
-
-def _check_sub_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    yield from names.check_label(request.get("name") or "", f"{path}.name")
-    yield from _check_device_request(request, path, expressions)
+        yield from check_exactly()
 
 
 def _check_device_request(
-    device_request: Obj, path: str, expressions: Expressions
+    device_request: Obj,
+    path: str,
+    name: str,
+    constraints: Sequence[Obj],
+    expressions: Expressions,
 ) -> Iterator[FieldError]:
     yield from check_fields(
         device_request, path, {"deviceClassName": require(names.check_subdomain)}
@@ -145,6 +147,8 @@ def _check_device_request(
     yield from check_selectors(
         device_request.get("selectors") or [], f"{path}.selectors", expressions
     )
+    derived = device_request.get("derivedAttributes") or []
+    yield from check_derived(derived, f"{path}.derivedAttributes", name, constraints, expressions)
     mode, count = device_request.get("allocationMode"), device_request.get("count") or 0
     if mode == "All":
         if count:

@@ -7,8 +7,9 @@ k8s.io/apimachinery/pkg/api/errors: a scenario that expects a message must see t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from kube.errors import ApiError, Cause
@@ -20,11 +21,15 @@ _GO_JSON_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One violated rule: ``path`` in the object, the cause's ``reason`` and the text after it."""
+    """One violated rule: ``path`` in the object, the cause's ``reason`` and the text after it.
+
+    ``in_full``: the errors in its place until 1.34, which looks into too many items, too.
+    """
 
     path: str
     reason: str
     body: str
+    in_full: Callable[[], Iterable[FieldError]] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.path}: {self.body}"
@@ -148,11 +153,16 @@ def one_of(*supported: str) -> Check:
 
 def check_each(items: Sequence[Any], limit: int, check: Check, path: str) -> Iterator[FieldError]:
     """Check every item of a list that may have ``limit`` of them."""
-    if len(items) > limit:
-        yield too_many(path, len(items), limit)
+
+    def check_items() -> Iterator[FieldError]:
+        for index, item in enumerate(items):
+            yield from check(item, f"{path}[{index}]")
+
+    if len(items) <= limit:
+        yield from check_items()
         return
-    for index, item in enumerate(items):
-        yield from check(item, f"{path}[{index}]")
+    error = too_many(path, len(items), limit)
+    yield replace(error, in_full=lambda: chain(check_items(), [error]))
 
 
 def check_unique(
@@ -160,7 +170,7 @@ def check_unique(
     limit: int,
     check: Check,
     path: str,
-    by: str | Callable[[Any], str] = "name",
+    by: str | Callable[[Any], Hashable] = "name",
     show: Callable[[Any], Any] | None = None,
 ) -> Iterator[FieldError]:
     """Check every item of a list with unique keys.
@@ -169,13 +179,30 @@ def check_unique(
         by: the field that is the key, or what makes it of an item.
         show: what a duplicate's error prints of an item; its key if None.
     """
-    yield from check_each(items, limit, check, path)
-    keys: set[str] = set()
-    for index, item in enumerate(items if len(items) <= limit else ()):
-        key = by(item) if callable(by) else item.get(by) or ""
-        if key in keys:
-            yield duplicate(f"{path}[{index}]", key if show is None else show(item))
-        keys.add(key)
+
+    def find_duplicates() -> Iterator[FieldError]:
+        keys: set[Hashable] = set()
+        for index, item in enumerate(items):
+            key = by(item) if callable(by) else item.get(by) or ""
+            if key in keys:
+                yield duplicate(f"{path}[{index}]", key if show is None else show(item))
+            keys.add(key)
+
+    errors = check_each(items, limit, check, path)
+    if len(items) <= limit:
+        yield from chain(errors, find_duplicates())
+        return
+    (error,) = errors
+    yield replace(error, in_full=lambda: chain(list_in_full([error]), find_duplicates()))
+
+
+def list_in_full(errors: Iterable[FieldError]) -> Iterator[FieldError]:
+    """Yield errors with those of items of which there are too many (until 1.34)."""
+    for error in errors:
+        if error.in_full is None:
+            yield error
+        else:
+            yield from list_in_full(error.in_full())
 
 
 def _body(start: str, detail: str) -> str:

@@ -15,6 +15,7 @@ from kubesim.resources import Kind
 from kubesim.validation.errors import Check, FieldError, invalid, require, required, too_long
 from reference_allocator.api.limits import ATTRIBUTE_ID_MAX, DRIVER_NAME_MAX, POOL_NAME_MAX
 from reference_allocator.api.names import (
+    DNS_SUBDOMAIN_MAX,
     c_identifier_problems,
     dns_label_problems,
     dns_subdomain_problems,
@@ -55,7 +56,7 @@ def _check_generate_name(kind: Kind, prefix: str, *, is_new: bool) -> Iterator[F
     path = "metadata.generateName"
     if not is_new or kind.name == "DeviceClass":
         yield from (invalid(path, prefix, f"may not contain '{c}'") for c in "/%" if c in prefix)
-    is_checked_again = kind.name in {"ResourceClaim", "ResourceClaimTemplate"}
+    is_checked_again = kind.name in {"Node", "Pod", "ResourceClaim", "ResourceClaimTemplate"}
     if is_checked_again or (is_new and kind.name != "DeviceClass"):
         is_masked = len(prefix) > 1 and prefix.endswith("-")
         check = _find_name_check(kind)
@@ -117,6 +118,23 @@ def check_labels(values: Mapping[str, str], path: str) -> Iterator[FieldError]:
     for key, value in values.items():
         yield from check_label_key(key, path)
         yield from check_label_value(value, path)
+
+
+def check_caseless_subdomain(value: str, path: str) -> Iterator[FieldError]:
+    """Check a subdomain that may have capitals (``IsDNS1123SubdomainCaseless``)."""
+    for problem in dns_subdomain_problems(value.lower()):
+        text = problem.replace(f"{DNS_SUBDOMAIN_MAX} characters", f"{DNS_SUBDOMAIN_MAX} bytes")
+        yield invalid(path, value, allow_capitals(text))
+
+
+_LOWER_CASE: Final = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric"
+_ANY_CASE: Final = "an RFC 1123 subdomain must consist of alphanumeric"
+
+
+def allow_capitals(problem: str) -> str:
+    """Return what is said of a subdomain where it may have capitals."""
+    problem = problem.replace(_LOWER_CASE, _ANY_CASE)
+    return problem.replace("'example.com'", "'Example.com'")
 
 
 @require

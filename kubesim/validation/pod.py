@@ -14,6 +14,7 @@ from typing import Any, Final
 from kube.values import Obj
 from kubesim.pods import list_containers
 from kubesim.validation import names
+from kubesim.validation.amounts import check_requirements
 from kubesim.validation.errors import (
     FieldError,
     accept_any,
@@ -26,6 +27,7 @@ from kubesim.validation.errors import (
     require,
     required,
 )
+from kubesim.validation.taints import check_added, check_tolerations
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _KEPT: Final = (
@@ -38,6 +40,15 @@ _KEPT: Final = (
 def is_mirror(pod: Obj) -> bool:
     """Return whether a pod stands for a static pod of a kubelet."""
     return "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {})
+
+
+def check_new(pod: Obj) -> Iterator[FieldError]:
+    """Check a new pod, defaults applied."""
+    spec = pod["spec"]
+    yield from check_spec(spec, "spec", mirror=is_mirror(pod))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        detail = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden("spec.nodeName", detail)
 
 
 def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldError]:
@@ -58,26 +69,59 @@ def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldE
             yield from check_fields(container, inner, required_fields)
             yield from _check_container_resources(container, spec, inner)
             name = container.get("name") or ""
-            if name and name in container_names:
+            if name in container_names:
                 yield duplicate(f"{inner}.name", name)
-            container_names.add(name)
+            if name or field == "containers":
+                container_names.add(name)
     if (spec.get("resources") or {}).get("claims") is not None:
         detail = "claims may not be set for Resources at pod-level"
         yield forbidden(f"{path}.resources.claims", detail)
     policy = spec.get("restartPolicy") or ""
     if policy not in _RESTART_POLICIES:
         yield not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
+    yield from _check_gates(spec.get("schedulingGates") or [], f"{path}.schedulingGates")
     if spec.get("nodeName"):
         yield from names.check_subdomain(spec["nodeName"], f"{path}.nodeName")
+    yield from check_tolerations(spec.get("tolerations") or [], f"{path}.tolerations")
 
 
-def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """Check that a pod's spec has not changed but for the node it is bound to and a few others."""
-    allowed = {"nodeName", "activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
-    if all(gate in (old.get("schedulingGates") or []) for gate in new.get("schedulingGates") or []):
-        allowed.add("schedulingGates")  # They may be removed.
+def _check_gates(gates: Sequence[Obj], path: str) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, gate in enumerate(gates):
+        name = gate.get("name") or ""
+        yield from names.check_label_key(name, f"{path}[{index}]")
+        if name in seen:
+            yield duplicate(f"{path}[{index}]", name)
+        seen.add(name)
+
+
+def check_update(new_pod: Obj, old_pod: Obj) -> Iterator[FieldError]:
+    """Check a changed pod, of whose spec few fields may change (``ValidatePodUpdate``)."""
+    new, old = new_pod["spec"], old_pod["spec"]
+    yield from check_spec(new, "spec", mirror=is_mirror(new_pod))
+    for field in ("containers", "initContainers"):
+        containers = new.get(field) or []
+        if len(containers) != len(old.get(field) or []):
+            yield forbidden(f"spec.{field}", "pod updates may not add or remove containers")
+            return
+        for index, container in enumerate(containers):
+            if not container.get("image"):
+                yield required(f"spec.{field}[{index}].image")
+    tolerations, old_tolerations = (spec.get("tolerations") or [] for spec in (new, old))
+    yield from check_added(tolerations, old_tolerations, "spec.tolerations")
+    gates, old_gates = (
+        [gate.get("name") or "" for gate in spec.get("schedulingGates") or []]
+        for spec in (new, old)
+    )
+    for index, name in enumerate(gates):
+        if name not in old_gates and name not in gates[index + 1 :]:
+            detail = f"only deletion is allowed, but found new scheduling gate '{name}'"
+            yield forbidden(f"spec.schedulingGates[{index}].name", detail)
+    changeable = {"activeDeadlineSeconds", "schedulingGates", "tolerations"}
+    if old_gates:  # only additions are, which are not looked at here
+        changeable |= {"affinity", "nodeSelector"}
     immutable_fields = [
-        {name: value for name, value in _without_images(spec).items() if name not in allowed}
+        {name: value for name, value in _without_images(spec).items() if name not in changeable}
         for spec in (new, old)
     ]
     if immutable_fields[0] != immutable_fields[1]:
@@ -140,32 +184,9 @@ def check_devices(spec: Obj, path: str) -> Iterator[FieldError]:
 def _check_container_resources(container: Obj, spec: Obj, path: str) -> Iterator[FieldError]:
     claim_names = {item["name"] for item in spec.get("resourceClaims") or [] if item.get("name")}
     resources = container.get("resources") or {}
-    yield from _check_extended_resources(resources, f"{path}.resources")
+    yield from check_requirements(resources, f"{path}.resources")
     inner = f"{path}.resources.claims"
     yield from _check_container_claims(resources.get("claims") or [], claim_names, inner)
-
-
-def _check_extended_resources(resources: Obj, path: str) -> Iterator[FieldError]:
-    """Check that requests of what cannot be overcommitted equal its limits."""
-    limits, requests = (
-        {name: amount for name, amount in (resources.get(f) or {}).items() if _is_extended(name)}
-        for f in ("limits", "requests")
-    )
-    for name, amount in limits.items():
-        if not amount.isdigit():
-            yield invalid(f"{path}.limits[{name}]", amount, "must be an integer")
-    for name, amount in requests.items():
-        if not amount.isdigit():
-            yield invalid(f"{path}.requests[{name}]", amount, "must be an integer")
-        if name not in limits:
-            yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-        elif limits[name] != amount:
-            detail = f"must be equal to {name} limit of {limits[name]}"
-            yield invalid(f"{path}.requests", amount, detail)
-
-
-def _is_extended(name: str) -> bool:
-    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
 def _check_container_claims(
@@ -193,6 +214,18 @@ def _check_container_claims(
             where = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
             detail = f"must be one of the names in pod.spec.resourceClaims{where}"
             yield not_found(inner, name, detail)
+
+
+def check_binding(binding: Obj) -> Iterator[FieldError]:
+    """Check what a pod is to be bound to (``ValidatePodBinding``)."""
+    target = binding.get("target") or {}
+    kind, name = target.get("kind") or "", target.get("name") or ""
+    if kind not in ("", "Node"):
+        yield not_supported("target.kind", kind, ("Node", "<empty>"))
+    if not name:
+        yield required("target.name")
+    elif kind in ("", "Node"):
+        yield from names.check_subdomain(name, "target.name")
 
 
 def keep_claims(new: Obj, old: Obj) -> None:

@@ -19,7 +19,7 @@ from kubesim.resources import list_lacking_fields
 from kubesim.validation import names
 from kubesim.validation.constraints import Expressions
 from kubesim.validation.device import ONE_VALUE, shorten_key
-from kubesim.validation.errors import FieldError, duplicate, invalid, required
+from kubesim.validation.errors import FieldError, duplicate, invalid, list_in_full, required
 
 _OWNER: Final = re.compile(r"metadata\.ownerReferences\[(\d+)\]\.(\w+)")
 _ATTRIBUTE: Final = re.compile(r"spec\.devices\[(\d+)\]\.attributes\[([^]]*)\]")
@@ -50,7 +50,7 @@ def reword(errors: Iterable[FieldError], obj: Obj, server: Expressions) -> Itera
     """
     is_extended_name_told = False
     if server.minor <= 34:
-        errors = _as_in_1_34([*errors])
+        errors = _as_in_1_34([*list_in_full(errors)])
     for error in errors:
         if error.path == "spec.extendedResourceName":
             if not is_extended_name_told:

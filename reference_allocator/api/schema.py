@@ -28,8 +28,8 @@ MAP: Final = "map[string]"
 
 CLUSTER_SCOPED: Final = frozenset(
     """
-        DeviceClass DeviceTaintRule Namespace Node PriorityClass ResourceSlice
-        ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+        DeviceClass DeviceTaintRule Namespace Node PriorityClass ResourcePoolStatusRequest
+        ResourceSlice ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
     """.split()
 )
 """The kinds whose objects are in no namespace; no Go type says so."""

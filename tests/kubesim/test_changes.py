@@ -45,11 +45,22 @@ def test_a_dry_run_checks_and_stores_nothing(scope: ReferenceScope) -> None:
     assert kit.get(scope, CLAIM)
 
 
+def bind(scope: ReferenceScope, pod: str, **binding: Any) -> int:
+    """Ask for a pod to be bound; returns the code of the refusal."""
+    target = {"kind": "Node", "name": kit.NODE}
+    body = {"metadata": {"name": pod}, "target": target, **binding}
+    with pytest.raises(ApiError) as refused:
+        scope.send(Request("create", kit.pod_ref(pod), body, "binding"))
+    return refused.value.code
+
+
 def test_a_gated_or_deleted_pod_is_not_bound(scope: ReferenceScope) -> None:
     scope.create(kit.pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
-    to = {"target": {"kind": "Node", "name": kit.NODE}}
-    with pytest.raises(ApiError, match="schedulingGates") as refused:
-        scope.send(Request("create", kit.pod_ref("gated"), to, "binding"))
-    assert refused.value.code == 409
-    with pytest.raises(ApiError, match="not found"):
-        scope.send(Request("create", kit.pod_ref("nobody"), to, "binding"))
+    assert bind(scope, "gated") == 409
+    assert bind(scope, "nobody") == 404
+
+
+def test_a_binding_names_its_pod_and_a_node(scope: ReferenceScope) -> None:
+    scope.create(kit.pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
+    assert bind(scope, "gated", metadata={"name": "other"}) == 400
+    assert bind(scope, "gated", target={"kind": "Pod", "name": "x"}) == 500

@@ -76,7 +76,9 @@ var kinds = map[string][]any{
 		resourcev1beta2.ResourceClaim{}, resourcev1beta2.ResourceClaimTemplate{},
 		resourcev1beta2.ResourceSlice{},
 	},
-	"resource.k8s.io/v1alpha3": {resourcev1alpha3.DeviceTaintRule{}},
+	"resource.k8s.io/v1alpha3": {
+		resourcev1alpha3.DeviceTaintRule{}, resourcev1alpha3.ResourcePoolStatusRequest{},
+	},
 	"scheduling.k8s.io/v1":     {schedulingv1.PriorityClass{}},
 }
 
@@ -100,7 +102,9 @@ var numbers = table{}
 func isNamed(owner string) bool {
 	return strings.HasPrefix(owner, "resource/") || strings.HasPrefix(owner, "core/v1.NodeSelector") ||
 		owner == "meta/v1.Condition" || owner == "meta/v1.ManagedFieldsEntry" ||
-		owner == "meta/v1.ObjectMeta" || owner == "meta/v1.OwnerReference"
+		owner == "meta/v1.ObjectMeta" || owner == "meta/v1.OwnerReference" ||
+		owner == "core/v1.NodeStatus" || owner == "core/v1.PodResourceClaim" ||
+		owner == "core/v1.ResourceRequirements" || owner == "core/v1.Taint" || owner == "core/v1.Toleration"
 }
 
 // goNames collects the fields of types in their order: the Go name of each, "=" and its

@@ -27,6 +27,7 @@ from localkube.binaries.build import resolve_binaries
 from localkube.layout import default_cache
 from tests.kubesim.apidiff import recorded
 from tests.kubesim.apidiff.answers import Answer
+from tests.kubesim.apidiff.core import core_case_of
 from tests.kubesim.apidiff.differences import Difference, ask, compare, explain, make_small
 from tests.kubesim.apidiff.requests import Case, case_of, watch_of
 from tests.kubesim.apidiff.servers import PROGRAMS, Ours, Real, bare_server, create_namespace
@@ -50,7 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("-n", type=int, default=2000, help="how many cases")
     parser.add_argument("--seed", type=int, default=0, help="default: a fresh one")
-    parser.add_argument("--watches", action="store_true", help="draw watches, a second each")
+    drawn = parser.add_mutually_exclusive_group()
+    drawn.add_argument("--watches", action="store_true", help="draw watches, a second each")
+    drawn.add_argument(
+        "--core", action="store_true", help="draw pods, nodes and requests for pools' status"
+    )
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--output", type=Path, default=Path("build/apidiff"))
     parser.add_argument("--record", type=Path, help="file to keep the real answers in")
@@ -84,7 +89,7 @@ def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
     requests = 0
     reported_at = time.monotonic()
     recording = recorded.Recording(options.record) if options.record else None
-    draw = watch_of if options.watches else case_of
+    draw = watch_of if options.watches else core_case_of if options.core else case_of
     numbers = range(options.first, options.first + options.n)
     for number, case, real_answers in _ask_ahead(real, draw, options.seed, numbers):
         our_answers = ask(ours, case)

@@ -16,6 +16,9 @@ _TEXTS: Final = (
     # The whole object, with all that changes in it.
     (re.compile(r'patch: Invalid value: ".*": ', re.DOTALL), 'patch: Invalid value: "...": '),
     (re.compile(r'^Invalid value: "\{\\?".*\}": ', re.DOTALL), 'Invalid value: "...": '),
+    (re.compile(r"\bx-[a-z0-9]{5}\b"), "x-NAME"),  # of an object with generateName
+    # What differs in a pod, in a form that go-cmp says is not always the same.
+    (re.compile(r"(if it was previously negative\)).*", re.DOTALL), r"\1"),
 )
 
 
@@ -73,7 +76,7 @@ def _without_ages(table: dict[str, Any]) -> dict[str, Any]:
         for column in table.get("columnDefinitions") or ()
     ]
     names = [column["name"] for column in columns]
-    ages = {index for index, name in enumerate(names) if name in ("Age", "TimeAdded")}
+    ages = {index for index, name in enumerate(names) if name in ("Age", "Completed", "TimeAdded")}
     rows = [
         {
             **row,

@@ -86,11 +86,17 @@ def compare(case: Case, real: list[Answer], ours: list[Answer]) -> Difference | 
     return None
 
 
+_OF_MAP: Final = re.compile(
+    r"\[[^]0-9]|\.(labels|annotations|attributes|capacity|allocatable|counters|limits)(\.|$)"
+)
+"""A field that is a value of a map, or the map whose keys an error is about."""
+
+
 def _sort_causes(answer: Answer) -> list[str]:
     """Return the causes of a refusal, if one is of a value of a map."""
     details = answer.body.get("details") if isinstance(answer.body, dict) else None
     causes = (details or {}).get("causes") or []
-    is_of_map = any(re.search(r"\[[^]0-9]", cause.get("field", "")) for cause in causes)
+    is_of_map = any(_OF_MAP.search(cause.get("field", "")) for cause in causes)
     return sorted(json.dumps(cause, sort_keys=True) for cause in causes) if is_of_map else []
 
 
@@ -134,7 +140,7 @@ _EXPLANATIONS: Final[dict[str, Callable[[Difference], bool]]] = {
     "the connection ends without an answer, as a real server's handler broke": (
         lambda difference: difference.real == NO_ANSWER
     ),
-    "an error of metadata in an update, which until 1.36 is a cause each time it is looked for": (
+    "an error in an update, which of nodes and until 1.36 is a cause each time it is looked for": (
         lambda difference: _tell_once(difference.real) == _tell_once(difference.ours)
     ),
     "a page beside objects of other cases, after which a real server says that it may go on": (

@@ -9,14 +9,14 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from kube.values import Obj
 from kubesim.apiserver.conversion import to_version
-from kubesim.resources import DRA_GROUP, KINDS, Kind
+from kubesim.resources import KINDS, Kind
 from reference_allocator.api import schema
 
 NAMESPACE: Final = "apidiff"
@@ -27,6 +27,7 @@ _MERGE, _STRATEGIC, _JSON_PATCH, _APPLY = (
     "application/json-patch+json",
     "application/apply-patch+yaml",
 )
+_AT_ONCE: Final = (("gracePeriodSeconds", "0"),)
 _META: Final = "g=meta.k8s.io;v=v1"
 _ACCEPTS: Final = (
     *(f"{_JSON};as={target};{_META}" for target in ("Table", "PartialObjectMetadata")),
@@ -194,51 +195,60 @@ _UNMUTATED: Final = frozenset({"managedFields", "creationTimestamp", "deletionTi
 
 def case_of(seed: int, number: int) -> Case:
     """Return a case: of a seed and a number there is one."""
-    return _Draw(random.Random(f"{seed}/{number}"), f"c{number}").draw()
+    return Draw(random.Random(f"{seed}/{number}"), f"c{number}").draw()
 
 
 def watch_of(seed: int, number: int) -> Case:
     """Return a case with a watch, which takes a second."""
-    return _Draw(random.Random(f"{seed}/watch/{number}"), f"w{number}").draw_watch()
+    return Draw(random.Random(f"{seed}/watch/{number}"), f"w{number}").draw_watch()
 
 
-class _Draw:
-    """What is drawn for one case, whose objects all have names that begin with ``name``."""
+class Draw:
+    """What is drawn for one case, whose objects all have names that begin with ``name``.
 
-    def __init__(self, dice: random.Random, name: str) -> None:
+    ``specs``: kind -> the spec of a valid object, of which versions and faults are drawn.
+    """
+
+    def __init__(self, dice: random.Random, name: str, specs: Mapping[str, Obj] = _SPECS) -> None:
         self._dice = dice
         self._name = name
-        self._kind: Kind = KINDS[dice.choice([*_SPECS])]
-        versions = [f"{DRA_GROUP}/{version}" for version in self._kind.versions]
+        self._specs = specs
+        self._kind: Kind = KINDS[dice.choice([*specs])]
+        versions = [*self._kind.api_versions]
         weights = [3, *[1] * (len(versions) - 1)]
         self._version = dice.choices(versions, weights)[0]
         place = f"/namespaces/{NAMESPACE}" if self._kind.namespaced else ""
-        self._collection = f"/apis/{self._version}{place}/{self._kind.plural}"
+        root = f"/apis/{self._version}" if self._kind.group else f"/api/{self._version}"
+        self._collection = f"{root}{place}/{self._kind.plural}"
         self._item = f"{self._collection}/{name}"
 
     def draw(self) -> Case:
-        drawn = self._dice.choices(
-            [
-                self._draw_creation,
-                self._draw_update,
-                self._draw_patch,
-                self._draw_status,
-                self._draw_reading,
-                self._draw_deletion,
-                self._draw_apply,
-                self._draw_odd_body,
-            ],
-            [40, 14, 14, 8, 8, 6, 6, 4],
-        )[0]()
+        """Draw what is asked."""
+        weights = self._list_weights()
+        drawn = self._dice.choices([*weights], [*weights.values()])[0]()
         return self._with_cleanup([*drawn])
+
+    def _list_weights(self) -> dict[Callable[[], Iterator[Sent]], int]:
+        """Return what there is to draw, and how often."""
+        return {
+            self._draw_creation: 40,
+            self._draw_update: 14,
+            self._draw_patch: 14,
+            self._draw_status: 8,
+            self._draw_reading: 8,
+            self._draw_deletion: 6,
+            self._draw_apply: 6,
+            self._draw_odd_body: 4,
+        }
 
     def _with_cleanup(self, sent: list[Sent]) -> Case:
         if all(("dryRun", "All") in request.query for request in sent):
             return Case(sent)
         freed = Sent("PATCH", self._item, (), {"metadata": {"finalizers": None}}, _MERGE)
-        return Case(sent, [Sent("DELETE", self._item), freed])
+        return Case(sent, [Sent("DELETE", self._item, _AT_ONCE), freed])
 
     def draw_watch(self) -> Case:
+        """Draw a watch of an object, which takes a second."""
         choose = self._dice.choice
         query = [("watch", choose(("true", "true", "1", ""))), ("timeoutSeconds", "1")]
         query.append(("labelSelector", f"case={self._name}"))
@@ -266,7 +276,7 @@ class _Draw:
             "apiVersion": self._kind.api_version,
             "kind": self._kind.name,
             "metadata": {"name": self._name, "labels": {"case": self._name}},
-            "spec": copy.deepcopy(_SPECS[self._kind.name]),
+            "spec": copy.deepcopy(self._specs[self._kind.name]),
         }
         if self._kind.name == "ResourceSlice":
             self._vary_slice(obj["spec"])
@@ -290,8 +300,7 @@ class _Draw:
 
     def _break(self, obj: Obj) -> None:
         """Change one place of an object, chosen by chance, to something that is likely wrong."""
-        root = schema.roots()[f"{self._version}/{self._kind.name}"]
-        places = [*_list_places(root, obj)]
+        places = self._list_places(obj)
         if not places:
             return
         holder, key, shape = self._dice.choice(places)
@@ -309,13 +318,20 @@ class _Draw:
         elif action == 5:
             holder[key] = self._dice.choice(({}, [], "", 0, False))
         elif shape in schema.types():
-            fields = [f for f in schema.types()[shape] if f not in _UNMUTATED]
-            added = self._dice.choice(fields)
+            added = self._dice.choice(self._list_fields(shape))
             value = holder[key]
             if isinstance(value, dict):
                 value.setdefault(added, self._draw_value(schema.types()[shape][added]))
         else:
             holder[key] = self._draw_value(shape)
+
+    def _list_places(self, obj: Obj) -> list[Place]:
+        """Return the places of an object that may be changed."""
+        return [*list_places(schema.roots()[f"{self._version}/{self._kind.name}"], obj)]
+
+    def _list_fields(self, shape: str) -> list[str]:
+        """Return the fields of a type that may be drawn."""
+        return [field for field in schema.types()[shape] if field not in _UNMUTATED]
 
     def _draw_value(self, shape: str) -> Any:
         if shape.startswith(schema.LIST):
@@ -324,7 +340,7 @@ class _Draw:
             inner = self._draw_value(shape[len(schema.MAP) :])
             return {self._dice.choice(_TEXTS): inner}
         if shape in schema.types():
-            fields = [f for f in schema.types()[shape] if f not in _UNMUTATED]
+            fields = self._list_fields(shape)
             chosen = self._dice.sample(fields, min(len(fields), self._dice.randrange(3)))
             return {name: self._draw_value(schema.types()[shape][name]) for name in chosen}
         return self._dice.choice(_VALUES[shape])
@@ -387,9 +403,9 @@ class _Draw:
         part = self._dice.choice(("metadata", "metadata", "spec"))
         if self._dice.random() < 0.5:
             return {part: changed.get(part)}
-        fields = schema.types()[schema.types()[root][part]]
-        name = self._dice.choice([f for f in fields if f not in _UNMUTATED])
-        return {part: {name: self._draw_value(fields[name])}}
+        shape = schema.types()[root][part]
+        name = self._dice.choice(self._list_fields(shape))
+        return {part: {name: self._draw_value(schema.types()[shape][name])}}
 
     def _draw_operation(self, obj: Obj) -> Obj:
         paths = ["/metadata/labels/x", "/metadata/annotations", "/spec", "/nothing/x", "/metadata"]
@@ -410,13 +426,16 @@ class _Draw:
 
     def _draw_status(self) -> Iterator[Sent]:
         yield self._create()
-        status = copy.deepcopy(_STATUS if self._kind.name == "ResourceClaim" else {})
+        status = self._build_status()
         sent = {"apiVersion": self._version, "kind": self._kind.name, "status": status}
         for _ in range(self._dice.choices((0, 1, 2), (2, 6, 2))[0]):
             self._break(sent)
         sent.pop("spec", None)
         yield Sent("PATCH", f"{self._item}/status", self._draw_query(), sent, _MERGE)
         yield Sent("GET", self._item)
+
+    def _build_status(self) -> Obj:
+        return copy.deepcopy(_STATUS) if self._kind.name == "ResourceClaim" else {}
 
     def _draw_reading(self) -> Iterator[Sent]:
         yield self._create()
@@ -486,7 +505,7 @@ class _Draw:
     def _draw_odd_body(self) -> Iterator[Sent]:
         obj = self._build_object(0)
         text = json.dumps(obj)
-        other = self._dice.choice([*_SPECS])
+        other = self._dice.choice([*self._specs])
         body = self._dice.choice(
             (
                 *("", "{", "[]", "null", '"a"', "{}", text[:-1], text + "}", text + " "),
@@ -506,8 +525,12 @@ class _Draw:
         yield Sent("POST", self._collection, (("dryRun", "All"),), body, content_type)
 
 
-def _list_places(shape: str, value: Any) -> Iterator[tuple[Any, Any, str]]:
-    """Yield every place in a value: what holds it, under which key, and its shape."""
+Place = tuple[Any, Any, str]
+"""What holds a value, under which key, and the value's shape."""
+
+
+def list_places(shape: str, value: Any) -> Iterator[Place]:
+    """Yield every place in a value of a shape."""
     fields = schema.types().get(shape)
     inner = None
     if shape.startswith(schema.LIST):
@@ -523,4 +546,4 @@ def _list_places(shape: str, value: Any) -> Iterator[tuple[Any, Any, str]]:
     for key, place_shape in pairs:
         if place_shape is not None and key not in ("apiVersion", "kind"):
             yield value, key, place_shape
-            yield from _list_places(place_shape, value[key])
+            yield from list_places(place_shape, value[key])

@@ -396,8 +396,15 @@ def test_requests_that_the_api_refuses_are_found(
     assert message in finding.message
 
 
-def test_kinds_that_v1alpha3_still_serves_are_left_alone() -> None:
-    assert findings("apiVersion: resource.k8s.io/v1alpha3\nkind: ResourcePoolStatusRequest\n") == []
+def test_kinds_that_v1alpha3_still_serves_need_their_gate() -> None:
+    request = """
+apiVersion: resource.k8s.io/v1alpha3
+kind: ResourcePoolStatusRequest
+metadata: {name: a}
+spec: {driver: d.example.com}
+"""
+    (finding,) = findings(request)
+    assert "DRAResourcePoolStatus is on" in finding.message
 
 
 def test_several_documents_of_a_file_keep_their_lines() -> None:
