@@ -46,7 +46,8 @@ def last_look(
         owned = setup.opened.target.owned(setup.run)
         own_namespaces = (ref for ref in owned if ref.kind == "Namespace" and ref not in going)
         states = [(ref, scope.get(ref)) for ref in own_namespaces]  # made by a step
-        going += [ref for ref, obj in states if obj and "deletionTimestamp" in obj["metadata"]]
+        # None: it was still there when all were listed, and is gone by now.
+        going += [ref for ref, obj in states if not obj or "deletionTimestamp" in obj["metadata"]]
     except TargetGoneError:
         label = f"{RUN_LABEL}={setup.run}"
         return (f"perhaps all objects labelled {label}: the cluster does not answer",), ()

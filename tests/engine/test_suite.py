@@ -86,6 +86,15 @@ def test_empty_namespaces_that_the_cluster_still_removes_are_not_left_behind(
     assert len(footer.terminating) == 1 + len(apply)
 
 
+def test_a_namespace_that_ends_while_it_is_looked_for_is_not_left_behind() -> None:
+    class Slow(Miniature):
+        def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
+            return [*super().owned(run, every_kind=every_kind), Ref("v1", "Namespace", "other")]
+
+    result = run_suite([scenario({"apply": [OTHER]}, *STEPS)], setup(Slow()), [])
+    assert result.left == ()
+
+
 def test_what_appears_in_a_terminating_namespace_fails_the_cleanup() -> None:
     result = run_suite([scenario(*STEPS)], setup(terminating("late")), [])
     assert [item.outcome for item in result.finished] == [Outcome.FAILED]
