@@ -14,7 +14,12 @@ from kube.components import OTHER_SCHEDULER
 from localkube.api import LocalApi, accepts_connections
 from localkube.base import ClusterError, ClusterUsageError
 from localkube.component import STOP_SECONDS, Component, OfNode, Running
-from localkube.driver.attached import ATTACH_SECONDS, delete_slices, registered_plugins
+from localkube.driver.attached import (
+    ATTACH_SECONDS,
+    PUBLISHED_AGAIN_SECONDS,
+    delete_slices,
+    registered_plugins,
+)
 from localkube.driver.process import Driver, OtherDriver
 from localkube.driver.spec import check_unused, driver_spec, forget, reboot
 from localkube.driverprogram import DriverProgram
@@ -148,7 +153,8 @@ class Kubelet(OfNode):
             "registering the drivers that still run",
         )
         for driver in running:
-            driver.wait_published(self.name)  # a kubelet that starts may have deleted its slices
+            # A kubelet that starts may have deleted its slices.
+            driver.wait_published(self.name, PUBLISHED_AGAIN_SECONDS)
 
 
 class WholeNode(OfNode):

@@ -29,6 +29,13 @@ from kube.kubelet.rpc import make_stub
 from kube.slices import pools_complete
 from localkube.api import LocalApi, accepts_connections
 
+PUBLISHED_AGAIN_SECONDS = 120.0
+"""Longest until a driver has published again what a kubelet has deleted at its start.
+
+Kubernetes' helper does so 30 s after it heard of the deletion (resourceslice, DefaultSyncDelay);
+after a restart of the API server it may hear of it 30 s late (client-go, reflector backoff).
+"""
+
 ATTACH_SECONDS = 60.0  # Longest that a driver may take for a step of becoming attached.
 
 NAMED_SECONDS = 10.0

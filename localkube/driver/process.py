@@ -113,8 +113,10 @@ class Driver(OfNode):
         else:
             self._start_next(registers=action == "startNext")
 
-    def wait_published(self, component: str) -> None:
+    def wait_published(self, component: str, seconds: float | None = None) -> None:
         """Wait until its slices for the node are complete.
+
+        ``seconds``: at most for so long; None: as for any step of becoming attached.
 
         Raises ClusterError: they did not get so; ClusterUsageError: whose they are is not known.
         """
@@ -126,6 +128,7 @@ class Driver(OfNode):
             component,
             lambda: has_published(self.cluster.api, self.driver_name, self.node.name),
             f"complete ResourceSlices of driver {self.driver_name} for {self.node.name}",
+            seconds,
         )
 
     def _other_sockets(self) -> set[str]:
@@ -235,8 +238,15 @@ class Driver(OfNode):
             "a driver that has ended to be unregistered",
         )
 
-    def _wait(self, component: str, check: Callable[[], bool], what: str) -> None:
-        self.processes.wait_ready(component, check, ATTACH_SECONDS, f"waiting for {what}")
+    def _wait(
+        self,
+        component: str,
+        check: Callable[[], bool],
+        what: str,
+        seconds: float | None = None,
+    ) -> None:
+        limit = ATTACH_SECONDS if seconds is None else seconds
+        self.processes.wait_ready(component, check, limit, f"waiting for {what}")
 
 
 class OtherDriver(Driver):
