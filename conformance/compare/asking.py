@@ -5,14 +5,18 @@ A line in: {"id", "pod", "add", "cordon", "end"}; a line out: {"id", "pods": [{"
 ``add`` has Nodes and ResourceSlices, as a node group would add them: where there are Nodes, the
 answer is about these alone. Each line is about the same snapshot; nothing of it stays.
 
+A pod that would fit a new node is the question that is asked most, so that is answered by the part
+of the snapshot that it depends on.
+
 A line {"id", "events": [{"type", "object"}]} asks nothing: the snapshot follows what a watch of the
 cluster tells, all events of a line or none, and the answer is {"id", "changed"}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from conformance.compare.case import named_keys
@@ -20,6 +24,7 @@ from conformance.compare.evidence import Object, ask_reference, full_name, key_o
 from conformance.compare.explain import PendingExplanation, explain_snapshot
 from conformance.compare.following import FollowedSnapshot
 from conformance.compare.remedies import restrict_to_nodes
+from conformance.compare.waiting import waiting_of
 from conformance.compare.whatif import add_objects, cordon_node, end_pod
 from kube.base.errors import UsageError
 from reference_allocator.api import Node, ResourceSlice
@@ -44,23 +49,59 @@ def answer_question(followed: FollowedSnapshot, line: bytes) -> str:
             refuse_unknown_keys(question, ("id", "events"))
             return {"changed": followed.apply(read_items(question, "events", expect_object))}
         refuse_unknown_keys(question, _FIELDS)
-        snapshot = followed.snapshot
         add = read_items(question, "add", _parse_object)
         cordon, end = (read_items(question, field, _parse_text) for field in ("cordon", "end"))
+        name = read_string(question, "pod")
         try:
-            changed = ask_reference(lambda: change_snapshot(snapshot, add, "add", cordon, end))
-            nodes = {name_of(obj) for obj in add if obj.get("kind") == "Node"}
-            name = read_string(question, "pod")
-            explained = (
-                _explain_for_nodes(changed, name, nodes)
-                if nodes
-                else explain_snapshot(changed, name, suggest=False)
-            )
+            by_part = None if cordon or end else explain_by_part(followed, name, add)
+            explained = [by_part] if by_part else explain_by_all(followed, name, add, cordon, end)
         except UsageError as error:
             raise InputError(str(error)) from None
         return {"pods": list(map(_answer_fields, explained))}
 
     return answer_line(line, respond)
+
+
+def explain_by_part(
+    followed: FollowedSnapshot, name: str, added: Sequence[Object]
+) -> PendingExplanation | None:
+    """Return whether a pod fits new nodes, as `explain_by_all` does; None: it takes the whole.
+
+    Raises UsageError: what is added, or the pod, cannot be used.
+    """
+    part = followed.select_part(name, added)
+    if part is None:
+        return None
+    changed = ask_reference(lambda: change_snapshot(part, added, "add", (), ()))
+    [explained] = explain_snapshot(changed, name, suggest=False)
+    case = waiting_of(changed, name).case
+    # A note can be about what is not in the part.
+    if explained.note or case is None:
+        return None
+    if not explained.fits:
+        return explained
+    fails = ask_reference(partial(followed.may_end_attempt, case))
+    return None if fails else explained
+
+
+def explain_by_all(
+    followed: FollowedSnapshot,
+    name: str,
+    added: Iterable[Object],
+    cordon: Iterable[str],
+    end: Iterable[str],
+) -> list[PendingExplanation]:
+    """Return whether what waits fits the changed snapshot; where Nodes are added, these alone.
+
+    Raises UsageError: it cannot be changed so, or nothing has that name.
+    """
+    added = list(added)
+    nodes = {name_of(obj) for obj in added if obj.get("kind") == "Node"}
+    whole = followed.snapshot
+    changed = ask_reference(lambda: change_snapshot(whole, added, "add", cordon, end))
+    if nodes:
+        return _explain_for_nodes(changed, name, nodes)
+    return explain_snapshot(changed, name, suggest=False)
 
 
 def _explain_for_nodes(snapshot: Snapshot, name: str, nodes: set[str]) -> list[PendingExplanation]:

@@ -51,9 +51,12 @@ def ask_reference(ask: Callable[[], T]) -> T:
 def undecided_claims(snapshot: Obj) -> tuple[Obj, ...]:
     """Return the claims that a snapshot leaves to be allocated."""
     read = ask_reference(lambda: Snapshot.from_dict(snapshot))
-    return tuple(
-        dict(claim) for claim in read.claims if not (claim.get("status") or {}).get("allocation")
-    )
+    return tuple(dict(claim) for claim in read.claims if not is_allocated(claim))
+
+
+def is_allocated(claim: Object) -> bool:
+    """Return whether a claim has been given devices, or none as it asked for none."""
+    return bool((claim.get("status") or {}).get("allocation"))
 
 
 def eligible_nodes(

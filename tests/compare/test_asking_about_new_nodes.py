@@ -1,7 +1,8 @@
 """What is answered about a node that is not there yet is what happens when it comes.
 
 Clusters are drawn at random and run by `kubesim`, whose scheduler does what Kubernetes' does. A pod
-waits in each; the question is whether it would fit a new node. Then the node comes.
+waits in each; the question is whether it would fit a new node. Then the node comes. What is
+answered by a part of a snapshot is what the whole of it says, also after events.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections import Counter
 
 import pytest
 
-from conformance.compare.asking import answer_question
-from conformance.compare.evidence import Obj
+from conformance.compare.asking import answer_question, explain_by_all, explain_by_part
+from conformance.compare.evidence import Obj, key_of
 from conformance.compare.following import FollowedSnapshot
 from kubesim import World
+from kubesim.store import clone
+from tests.compare.test_following import KINDS, event
 from tests.compare.test_remedies_hold import (
     DRIVER,
     make_device,
@@ -104,3 +107,63 @@ def test_what_is_said_of_a_new_node_is_what_the_scheduler_does_then() -> None:
 @pytest.mark.parametrize("part", range(20))
 def test_what_is_said_of_many_new_nodes_is_what_the_scheduler_does_then(part: int) -> None:
     assert check_seeds(range(1000 * part, 1000 * part + 1000)).total() >= 1000
+
+
+def make_cluster(name: str) -> World:
+    """A cluster like those that are asked about, whatever became of its pod."""
+    dice = random.Random(name)
+    world = make_world(dice)
+    for change in (spread_pool, failing_device):
+        if dice.random() < 0.3:
+            change(dice, world)
+            world.settle()
+    return world
+
+
+def compare_ways(seeds: range) -> Counter[str]:
+    """Ask a part and the whole, while one cluster becomes another event by event."""
+    counts = Counter[str]()
+    for seed in seeds:
+        dice = random.Random(f"part-{seed}")
+        first, second = (make_cluster(f"{name}-{seed}") for name in ("before", "after"))
+        was, now = (
+            {
+                (kind, *key_of(item)): item
+                for kind in KINDS
+                for item in world.cluster.store.all(kind)
+            }
+            for world in (first, second)
+        )
+        events = [event(item) for item in now.values()]
+        events += [event(item, "DELETED") for key, item in was.items() if key not in now]
+        dice.shuffle(events)
+        followed = FollowedSnapshot(take_snapshot(first))
+        for number in range(len(events) + 1):
+            followed.apply(clone({"events": events[:number][-1:]})["events"])
+            pods = [pod for pod in followed.snapshot.pods if not pod["spec"].get("nodeName")]
+            for pod in pods:
+                name, added = "/".join(key_of(pod)), new_node(dice)
+                by_part = explain_by_part(followed, name, clone({"add": added})["add"])
+                if by_part is None:
+                    counts["by the whole"] += 1
+                    continue
+                [by_all] = explain_by_all(followed, name, added, (), ())
+                what = f"seed {seed}, {number} events, {name}: {by_part}, {by_all}"
+                assert (by_part.fits, by_part.reasons) == (by_all.fits, by_all.reasons), what
+                assert by_part.note == by_all.note, what
+                counts["fits" if by_part.fits else "does not"] += 1
+                counts["has failed"] += any("error" in str(item) for item in by_all.reasons)
+    return counts
+
+
+def test_a_part_of_a_snapshot_says_of_a_new_node_what_the_whole_says() -> None:
+    counts = compare_ways(range(30))
+    assert counts["fits"] > 50, counts
+    assert counts["does not"] > 100, counts
+    assert counts["by the whole"] > 20, counts
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("part", range(20))
+def test_a_part_of_many_snapshots_says_what_the_whole_says(part: int) -> None:
+    assert compare_ways(range(100 * part, 100 * part + 100))["fits"]
