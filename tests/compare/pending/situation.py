@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from conformance.compare.evidence import claim_names
 from conformance.compare.explain import PendingExplanation, explain_snapshot, read_snapshot
 from conformance.seam.scope import Scope
 from kube.values import Obj, Ref
@@ -20,7 +21,13 @@ DRIVER = "gpu.example.com"
 SECONDS = 60
 _FIELDS = frozenset(
     {"name", "says", "change", "then", "before", "devices", "users", "requests"}
-) | {*("claims", "constraints", "pod", "cordon", "counters", "incomplete")}
+) | {
+    *("claims", "constraints", "pod", "cordon", "counters", "incomplete"),
+    *("asks", "class", "templates", "only", "untried"),
+}
+_NAMESPACED = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota"})
+_MADE_AGAIN = frozenset({"requests", "claims", "pod", "asks"})
+_UNTRIED_SECONDS = 5
 
 
 class Situation:
@@ -30,6 +37,7 @@ class Situation:
         assert row.keys() <= _FIELDS, row.keys() - _FIELDS
         self._scope, self._row = scope, row
         self._made: list[Ref] = []
+        self._asks: dict[str, str] = row.get("asks", {})
 
     def make(self) -> None:
         row = self._row
@@ -37,7 +45,8 @@ class Situation:
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._scope.namespace}}
         )
         selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
-        self._create({**kit.device_class("gpu"), "spec": {"selectors": [selector]}})
+        spec = {"selectors": [selector], **row.get("class", {})}
+        self._create({**kit.device_class("gpu"), "spec": spec})
         nodes = row.get("devices") or {"a": 2}
         for name, devices in nodes.items():
             self._create(kit.node(name))
@@ -53,9 +62,15 @@ class Situation:
             self.await_devices(name)
         for node in row.get("cordon", ()):
             self._patch(node, {"spec": {"unschedulable": True}})
-        for node, patch in row.get("before", {}).get("nodes", {}).items():
-            self._patch(node, patch)
+        for name, bodies in row.get("templates", {}).items():
+            if bodies is not None:
+                self._create(kit.template(name, *_requests(bodies)))
+        self._act(row.get("before", {}))
         self._want("p", self._claims(row), row.get("pod", {}))
+        if row.get("untried"):
+            self._scope.pause(_UNTRIED_SECONDS)
+            assert not self._bound("p"), "the pod does not wait"
+            return
         if self._scope.wait(self._settled, SECONDS) == "bound":
             # A scheduler may see the pod before what was changed on the nodes just before it.
             self._forget("p", *self._claims(row))
@@ -70,17 +85,17 @@ class Situation:
     def change(self) -> None:
         """Do what the row says would help; the pod must be given its devices then."""
         then = self._row["then"]
-        if then.keys() & {"requests", "claims", "pod"}:
+        if then.keys() & _MADE_AGAIN:
             self._forget("p", *self._claims(self._row))
         for name in then.get("end", ()):
             self._forget(name, f"{name}-gpus")
-        for node, patch in then.get("nodes", {}).items():
-            self._patch(node, patch)
+        self._act(then)
         for node, devices in then.get("slices", {}).items():
             self._forget_slice(node)
             self._slice(node, devices, whole=True)
-        if then.keys() & {"requests", "claims", "pod"}:
+        if then.keys() & _MADE_AGAIN:
             again = {**self._row, **then}
+            self._asks = again.get("asks", {})
             self._want("p", self._claims(again), again.get("pod", {}))
         self.await_devices("p")
 
@@ -96,18 +111,44 @@ class Situation:
             if ref.kind != "Namespace":  # a real one ends in its own time
                 self._await_gone(ref)
 
+    def _act(self, actions: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        """Patch nodes, then create, patch and delete objects; a list is done part by part."""
+        if isinstance(actions, Sequence):
+            for some in actions:
+                self._act(some)
+            return
+        for node, patch in actions.get("nodes", {}).items():
+            self._patch(node, patch)
+        for obj in actions.get("create", ()):
+            self._create(obj)
+        for one in actions.get("patch", ()):
+            self._scope.patch(self._ref(one), one["patch"], one.get("subresource", ""))
+        for one in actions.get("delete", ()):
+            self._scope.delete(self._ref(one), 0 if one["kind"] == "Pod" else None)
+            self._await_gone(self._ref(one))
+
+    def _ref(self, obj: Mapping[str, Any]) -> Ref:
+        """Return the reference of an object; without a name it is that of the namespace."""
+        space = self._scope.namespace
+        name = obj["metadata"]["name"] if "metadata" in obj else obj.get("name", space)
+        return Ref(obj["apiVersion"], obj["kind"], name, space if _is_namespaced(obj) else None)
+
     def _claims(self, row: Mapping[str, Any]) -> dict[str, list[Obj]]:
-        return row.get("claims") or {"wanted": row.get("requests", [{}])}
+        if row.keys() & {"claims", "templates", "asks"}:
+            claims: dict[str, list[Obj]] = row.get("claims", {})
+            return claims
+        return {"wanted": row.get("requests", [{}])}
 
     def _want(self, pod: str, claims: Mapping[str, list[Obj]], spec: Obj) -> None:
         constraints = self._row.get("constraints", []) if pod == "p" else []
         for name, bodies in claims.items():
-            requests = [
-                _request("gpu" if number == 0 else f"more-{number}", body)
-                for number, body in enumerate(bodies)
-            ]
-            self._create(kit.claim(name, *requests, constraints=constraints))
-        self._create(kit.pod(pod, claims={name: name for name in claims}, **spec))
+            if bodies is not None:
+                self._create(kit.claim(name, *_requests(bodies), constraints=constraints))
+        templates = self._row.get("templates", {}) if pod == "p" else {}
+        made = kit.pod(pod, claims=_same(claims), templates=_same(templates), **spec)
+        if pod == "p" and (asks := self._asks):
+            made["spec"]["containers"][0]["resources"] = {"limits": asks, "requests": asks}
+        self._create(made)
 
     def _slice(self, node: str, devices: Any, whole: bool = False) -> None:
         bodies = [{}] * devices if isinstance(devices, int) else devices
@@ -127,10 +168,8 @@ class Situation:
             self._create(item)
 
     def _create(self, obj: Obj) -> None:
-        namespaced = obj["kind"] in {"Pod", "ResourceClaim"}
         self._scope.create(obj)
-        space = self._scope.namespace if namespaced else None
-        ref = Ref(obj["apiVersion"], obj["kind"], obj["metadata"]["name"], space)
+        ref = self._ref(obj)
         self._made = [one for one in self._made if one != ref] + [ref]
 
     def _patch(self, node: str, patch: Obj) -> None:
@@ -174,10 +213,26 @@ class Situation:
     def _bound(self, name: str) -> bool | None:
         space = self._scope.namespace
         pod = self._scope.get(Ref("v1", "Pod", name, space)) or {"spec": {}}
-        names = [one["resourceClaimName"] for one in pod["spec"].get("resourceClaims", ())]
-        found = [self._scope.get(Ref(kit.DRA, "ResourceClaim", one, space)) for one in names]
+        found = [
+            self._scope.get(Ref(kit.DRA, "ResourceClaim", one, space)) for one in claim_names(pod)
+        ]
         has = all(one and (one.get("status") or {}).get("allocation") for one in found)
         return True if has and pod["spec"].get("nodeName") else None
+
+
+def _is_namespaced(obj: Mapping[str, Any]) -> bool:
+    return obj["kind"] in _NAMESPACED
+
+
+def _same(names: Iterable[str]) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+def _requests(bodies: Sequence[Obj]) -> list[Obj]:
+    return [
+        _request("gpu" if number == 0 else f"more-{number}", body)
+        for number, body in enumerate(bodies)
+    ]
 
 
 def _request(name: str, body: Mapping[str, Any]) -> Obj:
@@ -197,7 +252,7 @@ def _device(number: int, body: Mapping[str, Any]) -> Obj:
     more = dict(body)
     return {
         "name": f"gpu-{number}",
-        "capacity": {"memory": {"value": more.pop("memory", "40Gi")}},
+        "capacity": {"memory": {"value": more.pop("memory", "40Gi"), **more.pop("policy", {})}},
         "attributes": {"model": {"string": "x"}, **more.pop("attributes", {})},
         **more,
     }
