@@ -137,6 +137,9 @@ class ClaimConfig(Record):
 
 
 def _read_device_id(source: Mapping[str, Any]) -> DeviceId:
+    driver, pool, device = source.get("driver"), source.get("pool"), source.get("device")
+    if driver and pool and device and str is driver.__class__ is pool.__class__ is device.__class__:
+        return DeviceId(driver, pool, device)
     return DeviceId(*(required_string(source, key) for key in ("driver", "pool", "device")))
 
 

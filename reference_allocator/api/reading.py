@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ def expect_object(value: object) -> Mapping[str, Any]:
     # Asking for the class first, because asking for the abstract one is slow.
     if value.__class__ is not dict and not isinstance(value, Mapping):
         raise InputError(f"expected an object, got {describe_value(value)}")
-    return cast("Mapping[str, Any]", value)
+    return value
 
 
 def refuse_unknown_keys(source: Mapping[str, Any], field_names: Iterable[str]) -> None:
@@ -99,9 +99,10 @@ def required_string(source: Mapping[str, Any], key: str) -> str:
 
 def expect_nonempty_text(value: object) -> str:
     """Return the value as a string. Raises InputError: it is none, or empty."""
-    if not expect_text(value):
+    text = expect_text(value)
+    if not text:
         raise InputError("required value")
-    return expect_text(value)
+    return text
 
 
 def expect_boolean(value: object) -> bool:
@@ -143,9 +144,13 @@ def read_child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -
 
 def required_child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T:
     """Return a field read by `parse`. Raises InputError: it is absent or null."""
-    if source.get(key) is None:
+    value = source.get(key)
+    if value is None:
         raise InputError("required value", key)
-    return cast("T", read_child(source, key, parse))
+    try:
+        return parse(value)
+    except InputError as error:
+        raise error.with_parent(key) from None
 
 
 def list_of(parse: Callable[[Any], T]) -> Callable[[object], tuple[T, ...]]:

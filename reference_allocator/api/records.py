@@ -55,7 +55,7 @@ class Record:
                 return read
         source = reading.expect_object(value)
         field_values: list[Any] = []
-        for key, parse, default, required in _plan_fields(typing.cast("Any", cls)):
+        for key, parse, default, required in _plan_fields(cls):  # type: ignore[arg-type]
             item = source.get(key) if key else source
             if item is not None:
                 try:
@@ -190,8 +190,12 @@ def _plan_field(name: str, kind: Any) -> _Field:
 
 
 def _read_inside(key: str, parse: _Reader, default: Any, required: Sequence[str]) -> _Reader:
-    def read(value: object) -> Any:
-        field_value = reading.read_child(reading.expect_object(value), key, parse)
+    def read(value: Any) -> Any:
+        item = (value if value.__class__ is dict else reading.expect_object(value)).get(key)
+        try:
+            field_value = None if item is None else parse(item)
+        except reading.InputError as error:
+            raise error.with_parent(key) from None
         if field_value is None and required:
             raise reading.InputError("required value", *required)
         return default if field_value is None else field_value

@@ -5,7 +5,7 @@ taint tolerated) with the search, and nothing else: what a search builds up step
 here as a property of the result, so that one mistake does not hide in both.
 """
 
-from reference_allocator.checks.case import Violation
+from reference_allocator.checks.case import SelectorProblems, Violation
 from reference_allocator.checks.checker import check
 
-__all__ = ["Violation", "check"]
+__all__ = ["SelectorProblems", "Violation", "check"]

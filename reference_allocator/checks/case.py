@@ -107,6 +107,11 @@ class View:
     slices: Sequence[api.ResourceSlice] = ()
 
 
+SelectorProblems = dict[tuple[str, str, int], str]
+"""Expression, driver and identity of a v1 Device -> what is wrong with the selector for it; empty
+where it is true."""
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """All that the rules look at: the allocation, its claims and the cluster before it."""
@@ -124,6 +129,7 @@ class Case:
     """The other claims of the cluster that are allocated."""
     own_allocations: frozenset[int] = frozenset()
     """Indices of the claims whose allocation is the one that they have."""
+    selector_problems: SelectorProblems = field(default_factory=dict)
 
     @cached_property
     def views(self) -> Mapping[api.PoolId, View]:

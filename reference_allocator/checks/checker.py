@@ -20,7 +20,7 @@ from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSl
 from reference_allocator.api.reading import read_all
 from reference_allocator.checks import devices, requests
 from reference_allocator.checks.capacity import capacity_suffices, shares_are_marked
-from reference_allocator.checks.case import Case, Violation
+from reference_allocator.checks.case import Case, SelectorProblems, Violation
 from reference_allocator.checks.partitions import counters_suffice, groups_are_compatible
 from reference_allocator.checks.results import (
     config_is_right,
@@ -57,6 +57,7 @@ def check(
     node: Mapping[str, Any],
     claims: Sequence[Mapping[str, Any]],
     allocations: Sequence[Mapping[str, Any]],
+    selector_problems: SelectorProblems | None = None,
 ) -> list[Violation]:
     """Return every rule that an allocation breaks; an empty list where it keeps them all.
 
@@ -65,6 +66,8 @@ def check(
             claim of `claims` among them is left out, so that a snapshot taken afterwards will do.
         claims: the v1 ResourceClaims that were allocated together.
         allocations: their v1 AllocationResults, in the same order.
+        selector_problems: what checks of the same objects, with the same features, have found
+            before; what this one finds is added.
 
     Raises InputError: an object has not the form of its kind; names the path.
     """
@@ -87,5 +90,6 @@ def check(
             for index, (claim, allocation) in enumerate(zip(claims, allocations, strict=False))
             if (claim.get("status") or {}).get("allocation") is allocation
         ),
+        selector_problems={} if selector_problems is None else selector_problems,
     )
     return [violation for rule in _RULES for violation in rule(case)]

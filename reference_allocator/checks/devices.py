@@ -80,6 +80,15 @@ def selectors_of(case: Case, spec: RequestSpec) -> Iterator[tuple[str, int, str]
 
 def find_selector_problem(case: Case, expression: str, published: Published) -> str:
     """Return what is wrong with a selector for a device; an empty text where it is true."""
+    # The devices of many nodes may be one object.
+    key = expression, published.slice.driver, id(published.device.raw)
+    problem = case.selector_problems.get(key)
+    if problem is None:
+        problem = case.selector_problems[key] = _evaluate_selector(case, expression, published)
+    return problem
+
+
+def _evaluate_selector(case: Case, expression: str, published: Published) -> str:
     try:
         selector = compile_selector(expression, features=case.environment)
         device = convert_device(case.environment, published.slice.driver, published.device.raw)

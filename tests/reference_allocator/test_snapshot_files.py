@@ -16,6 +16,7 @@ from reference_allocator.features import Features
 from reference_allocator.gates import MINORS, gates_for_version, minor_of
 from reference_allocator.index import Index
 from reference_allocator.snapshot import Snapshot
+from tests.compare import cluster
 from tests.reference_allocator.builders import (
     ALL,
     allocated,
@@ -251,3 +252,13 @@ def test_a_device_class_without_a_spec_selects_everything() -> None:
     outcome = Allocator(Index(ALL, slices, classes, [])).allocate(node(), [claim(request())])
     assert outcome.kind == "allocated"
     assert device_class()["metadata"] == classes[0]["metadata"]
+
+
+def test_what_is_taken_of_a_document_is_what_it_had() -> None:
+    document = cluster.snapshot(pods=(cluster.pod(),), allocated=(cluster.allocated("c", "gpu-0"),))
+    expected = Snapshot.from_dict(document).to_dict()
+    assert Snapshot.take_dict(document).to_dict() == expected
+    assert not any(document[key] for key in ("slices", "nodes", "allocated", "pods"))
+    broken = {**expected, "nodes": [*expected["nodes"], 7]}
+    with pytest.raises(InputError, match=r"\$\.nodes\[1\]: expected an object, got 7"):
+        Snapshot.take_dict(broken)

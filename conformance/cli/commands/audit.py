@@ -125,7 +125,7 @@ def audit_command(
         from reference_allocator.snapshot import Snapshot
 
         document = given.read(snapshot)
-        read = ask_reference(lambda: Snapshot.from_dict(document))
+        read = ask_reference(lambda: Snapshot.take_dict(document))
         document |= read.to_dict()  # so that each object is there once
         findings = audit_snapshot(read, pods_known="pods" in document)
     if html is not None:

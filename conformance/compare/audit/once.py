@@ -22,7 +22,7 @@ from conformance.seam.overlaps import exclusive_devices, is_copied
 from kube.base.errors import UsageError
 from kube.slices import results_of
 from kube.values import selected_node
-from reference_allocator.checks import check
+from reference_allocator.checks import SelectorProblems, check
 from reference_allocator.features import Features, gates_of
 from reference_allocator.snapshot import Snapshot
 
@@ -188,6 +188,7 @@ def _broken_allocations(snapshot: Snapshot, judged: Collection[str] | None) -> I
         if not is_copied(claim) and (judged is None or full_name(claim) in judged):
             alike[node_of(claim, where), pools].append(claim)
     nodes = {name_of(node): node for node in snapshot.nodes}
+    selector_problems: SelectorProblems = {}
     for (name, pools), claims in alike.items():
         if name and name not in nodes:
             for claim in claims:
@@ -198,13 +199,15 @@ def _broken_allocations(snapshot: Snapshot, judged: Collection[str] | None) -> I
             slices=tuple(item for pool in sorted(pools) for item in slices[pool]),
             allocated=tuple({id(item): item for pool in pools for item in users[pool]}.values()),
         )
-        yield from _check_allocations(near, nodes.get(name, {}), claims)
+        yield from _check_allocations(near, nodes.get(name, {}), claims, selector_problems)
 
 
-def _check_allocations(near: Snapshot, node: Object, claims: Sequence[Object]) -> Iterator[Finding]:
+def _check_allocations(
+    near: Snapshot, node: Object, claims: Sequence[Object], selector_problems: SelectorProblems
+) -> Iterator[Finding]:
     allocations = [claim["status"]["allocation"] for claim in claims]
     try:
-        broken = ask_reference(lambda: check(near, node, claims, allocations))
+        broken = ask_reference(lambda: check(near, node, claims, allocations, selector_problems))
     except UsageError as error:
         yield from (Finding(NOT_JUDGED, full_name(claim), str(error)) for claim in claims)
         return
