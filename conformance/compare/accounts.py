@@ -78,7 +78,13 @@ _SHORTAGE: Final = re.compile(
     r"(Pod \S+): Warning FailedScheduling of \S+: .*\bcannot allocate all claims"
 )
 _REFUSED: Final = "NodePrepareResources failed for ResourceClaim "
-_UNREGISTERED: Final = re.compile(r"FailedPrepareDynamicResources .* is not registered$")
+_ABSENT: Final = re.compile(
+    r"FailedPrepareDynamicResources .*( is not registered$|: code = Unavailable desc = connection )"
+)
+_BEING_UNPREPARED: Final = re.compile(r"FailedPrepareDynamicResources .* is being unprepared$")
+_OWN_WORDS: Final = re.compile(
+    rf"(?<={_REFUSED})(?P<claim>\S+): .*|(?P<container>container \S+: claim:\S+): \S+/\S+=\S+:"
+)
 _CUT_SHORT: Final = re.compile(
     r"Warning BackOff of kubelet: |: terminated: code \d+: (StartError|Unknown)\b"
 )
@@ -135,6 +141,16 @@ def _names_other_nodes(line: Line) -> bool:
     if not any(word in line.text for word in _SCHEDULING):
         return False
     return _without_other_nodes(line.text) in map(_without_other_nodes, line.opposite)
+
+
+def _has_own_words(line: Line) -> bool:
+    """Return whether the other side has the line but for what a driver calls and says itself."""
+    said = _without_own_words(line.text)
+    return said != line.text and said in map(_without_own_words, line.opposite)
+
+
+def _without_own_words(text: str) -> str:
+    return _OWN_WORDS.sub(lambda match: (match["claim"] or match["container"]) + ":", text)
 
 
 def _without_other_nodes(text: str) -> str:
@@ -201,8 +217,21 @@ RULES: Final[Sequence[Rule]] = (
     ),
     Rule(
         "driver-starts",
-        "a driver needs time until it is registered, and none on the reference",
-        lambda line: line.on_target and _UNREGISTERED.search(line.text) is not None,
+        "a driver needs time until it is registered, and a kubelet until it sees that one is gone;"
+        " on the reference neither does",
+        lambda line: line.on_target and _ABSENT.search(line.text) is not None,
+    ),
+    Rule(
+        "being-unprepared",
+        "whether a pod comes while a kubelet unprepares its claim is a matter of time, of which the"
+        " reference needs none until a driver is back",
+        lambda line: _BEING_UNPREPARED.search(line.text) is not None,
+    ),
+    Rule(
+        "drivers-words",
+        "the CDI names of devices, and why a claim is refused, are the driver's own words; beside"
+        " another driver than the suite's the reference has others",
+        _has_own_words,
     ),
     Rule(
         "cut-short",

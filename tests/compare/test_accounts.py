@@ -76,6 +76,45 @@ CASES: Final[dict[str, tuple[Lines, Lines, Lines, str | None]]] = {
         (),
         "driver-starts",
     ),
+    "no driver any more": (
+        (
+            f"{UNPREPARED}NodePrepareResources: rpc error: code = Unavailable desc = connection error",
+        ),
+        (),
+        (),
+        "driver-starts",
+    ),
+    "unprepared in time": (
+        (),
+        (f"{UNPREPARED}ResourceClaim one is being unprepared",),
+        (),
+        "being-unprepared",
+    ),
+    "devices have other names": (
+        (f"{HEALTH}Unknown",),
+        (f"{HEALTH}Unknown".replace("k8s.d/claim", "d/gpu"),),
+        (),
+        "drivers-words",
+    ),
+    "one device has no name": ((f"{HEALTH}Unknown",), (), ("container c: running",), None),
+    "another request has devices": (
+        (f"{HEALTH}Unknown",),
+        (f"{HEALTH}Unknown".replace(":gpu:", ":nic:"),),
+        (),
+        None,
+    ),
+    "refused in other words": (
+        (f"{UNPREPARED}NodePrepareResources failed for ResourceClaim c: no: at all",),
+        (f"{UNPREPARED}NodePrepareResources failed for ResourceClaim c: never",),
+        (),
+        "drivers-words",
+    ),
+    "another claim is refused": (
+        (f"{UNPREPARED}NodePrepareResources failed for ResourceClaim c: no",),
+        (f"{UNPREPARED}NodePrepareResources failed for ResourceClaim d: no",),
+        (),
+        None,
+    ),
     "a refusal": ((f"{UNPREPARED}NodePrepareResources failed for c: no",), (), (), None),
     "a start was cut short": (
         ("container c: terminated: code 128: StartError: context canceled",),

@@ -106,10 +106,13 @@ def _make_renaming(
         claims = [*(status.get("resourceClaimStatuses") or ())]
         claims.append(status.get("extendedResourceClaimStatus") or {})
         for claim in claims:
-            if name := claim.get("resourceClaimName"):
+            name = claim.get("resourceClaimName") or ""
+            if name.startswith(meta["name"]):
                 names[name] = names.get(meta["name"], meta["name"]) + _without_suffix(
                     name.removeprefix(meta["name"])
                 )
+            elif name:  # a status can name the claim of another pod, which says more of it
+                names.setdefault(name, _without_suffix(name))
         for container in (pod.get("spec") or {}).get("containers") or ():
             names.setdefault(container.get("image") or "<image>", "<image>")
     # The longest first: the name of a claim begins with that of its pod.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from conformance.engine.run.account import AccountKeeper
 from conformance.targets.reference import ReferenceTarget
-from kube.values import Obj
+from kube.values import Obj, Request
 from tests.kubesim import kit
 from tests.kubesim.conftest import new_scope
 
@@ -60,3 +62,26 @@ def test_account_has_what_was_said_without_what_differs_from_run_to_run() -> Non
     }
     assert "container ctr0: waiting: ContainerCreating" in account.pods["waits"]
     assert "phase: Failed" not in account.pods["waits"]  # that was said after the account
+
+
+@pytest.mark.parametrize("other", ["another", "z-last"])
+def test_claim_of_another_pod_is_called_by_the_name_of_its_own(other: str) -> None:
+    with ReferenceTarget() as target:
+        scope = new_scope(target)
+        keeper = AccountKeeper(scope, [kit.NODE], str)
+        scope.create(kit.device_class())
+        scope.create(kit.template("one"))
+        scope.create(kit.pod("owner", templates={"gpu": "one"}))
+        kit.runs(scope, "owner")
+        owner = scope.get(kit.pod_ref("owner"))
+        assert owner is not None
+        claims = owner["status"]["resourceClaimStatuses"]
+        scope.create(kit.pod(other, templates={"gpu": "missing"}))
+        status = {"status": {"resourceClaimStatuses": claims}}
+        scope.send(Request("patch", kit.pod_ref(other), status, "status"))
+        keeper.take()
+        account = keeper.finish()
+        scope.close()
+    assert account is not None
+    assert "claim: gpu: owner-gpu-*" in account.pods["owner"]
+    assert "claim: gpu: owner-gpu-*" in account.pods[other]
