@@ -153,7 +153,10 @@ def _apply_json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
     )  # who copies a part meets its fields in this order
     for operation in operations:
         try:
+            if operation["op"] in ("copy", "move"):
+                _sort_along(changed, _split_pointer(operation["from"])[:-1])
             _apply_operation(changed, operation)
+            _sort_along(changed, _split_pointer(operation["path"])[:-1])
         except (KeyError, IndexError, ValueError, TypeError, AttributeError):
             text = "the server rejected our request due to an error in our request"
             raise ApiError(422, "Invalid", text, details={}) from None
@@ -193,6 +196,17 @@ def _apply_operation(obj: Any, operation: Obj) -> None:
         obj[position] = value
     elif kind != "test" or live_value != value:
         raise ValueError(operation)
+
+
+def _sort_along(obj: Any, segments: Sequence[str]) -> None:
+    """Sort the fields of all objects on a way, in place: Go has them as maps from now on."""
+    for segment in (*segments, None):
+        if isinstance(obj, dict):
+            sorted_fields = sorted(obj.items())
+            obj.clear()
+            obj.update(sorted_fields)
+        if segment is not None:
+            obj = _resolve_pointer(obj, [segment])
 
 
 def _split_pointer(path: str) -> list[str]:

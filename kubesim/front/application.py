@@ -265,7 +265,7 @@ class Application:
                 return self._write(call, request, sent, options), 200
             case "PATCH":
                 return self._patch(call, sent, warn)
-        return self._delete(call, sent), 200
+        return self._delete(call, sent)
 
     def _create(self, call: Call, sent: Sent, warn: bodies.Warn) -> Obj:
         bodies.negotiate_body("POST", sent.content_type)
@@ -325,7 +325,7 @@ class Application:
         assert changed is not None  # it was no deletion
         return changed
 
-    def _delete(self, call: Call, sent: Sent) -> Obj:
+    def _delete(self, call: Call, sent: Sent) -> tuple[Obj, int]:
         handler = self.backend.handler
         if not call.name:
             self._authorize(call)
@@ -338,15 +338,18 @@ class Application:
                 raise
             raise ApiError(500, "", error.message.replace(NEWEST_PLACE, call.scheme)) from None
         if call.name:
-            return handler.delete(call.ref, options, call.namespace, call.user)
+            deleted = handler.delete(call.ref, options, call.namespace, call.user)
+            meta = deleted["metadata"]
+            stays = meta.get("finalizers") or meta.get("deletionGracePeriodSeconds")
+            return deleted, 202 if stays and options.get("orphanDependents") is False else 200
         selected = self.backend.select(call)
         for obj in selected:
             ref = Ref(call.api_version, call.kind.name, name_of(obj), namespace_of(obj))
             handler.delete(ref, options, call.namespace)
         # As they were when they were listed.
-        deleted = [conversion.to_version(obj, call.api_version) for obj in selected]
+        listed = [conversion.to_version(obj, call.api_version) for obj in selected]
         revision = {"resourceVersion": str(self.backend.store.revision)}
-        return answers.build_list(call, revision, deleted)
+        return answers.build_list(call, revision, listed), 200
 
     def _build_request(
         self,

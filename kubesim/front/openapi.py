@@ -74,12 +74,11 @@ def _list_shapes(shape: str, seen: set[str]) -> Iterator[str]:
     """Yield the shapes with schemas of their own that a shape needs, each once."""
     while shape.startswith((LIST, MAP)):
         shape = shape.removeprefix(LIST) if shape.startswith(LIST) else shape.removeprefix(MAP)
-    fields = schema.types().get(shape, {})
-    if shape in seen or not (fields or shape in _NAMES):
+    if shape in seen or (shape not in schema.types() and shape not in _NAMES):
         return
     seen.add(shape)
     yield shape
-    for inner in fields.values():
+    for inner in schema.types().get(shape, {}).values():
         yield from _list_shapes(inner, seen)
 
 

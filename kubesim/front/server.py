@@ -165,24 +165,27 @@ class Front(Application):
         self._certificate = authority.certificate
         self._name = name
         self.write_kubeconfig(self.kubeconfig, "admin", admin)
-        self._server = _Server(
-            uvicorn.Config(
-                self,
-                loop="asyncio",
-                http=Connection,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                log_level="error",  # not for half a request of a client that is killed
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,  # nobody stands between
-                timeout_keep_alive=_IDLE_SECONDS,
-                timeout_graceful_shutdown=_END_SECONDS,
-                ssl_certfile=pair.certificate,
-                ssl_keyfile=pair.key,
-            )
+        config = uvicorn.Config(
+            self,
+            loop="asyncio",
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",  # not for half a request of a client that is killed
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nobody stands between
+            timeout_keep_alive=_IDLE_SECONDS,
+            timeout_graceful_shutdown=_END_SECONDS,
+            ssl_certfile=pair.certificate,
+            ssl_keyfile=pair.key,
         )
+        config.load()
+        assert config.ssl is not None  # there is a certificate
+        # To a client that would rather speak HTTP/2 this says at once that it is not spoken here.
+        config.ssl.set_alpn_protocols(["http/1.1"])
+        self._server = _Server(config)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="front", daemon=True
         )

@@ -73,9 +73,11 @@ def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldE
                 yield duplicate(f"{inner}.name", name)
             if name or field == "containers":
                 container_names.add(name)
-    if (spec.get("resources") or {}).get("claims") is not None:
+    own_claims = (spec.get("resources") or {}).get("claims")
+    if own_claims is not None:
         detail = "claims may not be set for Resources at pod-level"
         yield forbidden(f"{path}.resources.claims", detail)
+        yield from _check_container_claims(own_claims, spec, f"{path}.resources.claims")
     policy = spec.get("restartPolicy") or ""
     if policy not in _RESTART_POLICIES:
         yield not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
@@ -182,16 +184,14 @@ def check_devices(spec: Obj, path: str) -> Iterator[FieldError]:
 
 
 def _check_container_resources(container: Obj, spec: Obj, path: str) -> Iterator[FieldError]:
-    claim_names = {item["name"] for item in spec.get("resourceClaims") or [] if item.get("name")}
     resources = container.get("resources") or {}
     yield from check_requirements(resources, f"{path}.resources")
     inner = f"{path}.resources.claims"
-    yield from _check_container_claims(resources.get("claims") or [], claim_names, inner)
+    yield from _check_container_claims(resources.get("claims") or [], spec, inner)
 
 
-def _check_container_claims(
-    claims: Sequence[Any], claim_names: set[str], path: str
-) -> Iterator[FieldError]:
+def _check_container_claims(claims: Sequence[Any], spec: Obj, path: str) -> Iterator[FieldError]:
+    claim_names = {item["name"] for item in spec.get("resourceClaims") or [] if item.get("name")}
     claims_so_far: set[str] = set()
     for index, claim in enumerate(claims):
         inner = f"{path}[{index}]"

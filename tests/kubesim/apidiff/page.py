@@ -26,6 +26,7 @@ _CLAIMS: Final = f"{_GROUP}/namespaces/{NAMESPACE}/resourceclaims"
 _TEMPLATES: Final = f"{_GROUP}/namespaces/{NAMESPACE}/resourceclaimtemplates"
 _SLICES: Final = f"{_GROUP}/resourceslices"
 _RULES: Final = f"{_GROUP}/devicetaintrules"
+_POOLS: Final = "/apis/resource.k8s.io/v1alpha3/resourcepoolstatusrequests"
 _DRY: Final = (("dryRun", "All"),)
 _APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
@@ -64,6 +65,17 @@ def _slice(*devices: Obj, **spec: Any) -> Obj:
 _CLASS: Final = Sent("POST", _CLASSES, (), _class())
 _ONE_CLAIM: Final = Sent("POST", _CLAIMS, (), _claim())
 _GET_CLASS: Final = Sent("GET", f"{_CLASSES}/page")
+
+
+def _one(version: str, **exactly: Any) -> Obj:
+    """Return a claim with one request."""
+    exactly = {"deviceClassName": "class-a", **exactly}
+    flat = version == "v1beta1"
+    return _claim({"name": "r", **(exactly if flat else {"exactly": exactly})}, version=version)
+
+
+def _pools(**spec: Any) -> Obj:
+    return {"metadata": {"name": "page"}, "spec": {"driver": DRIVER, **spec}}
 
 
 def _mapping(mapping: Obj) -> Obj:
@@ -259,6 +271,22 @@ PAGE: Final[dict[str, list[Sent]]] = {
         Sent("POST", _CLAIMS, (), {**_claim(), "metadata": {"name": "page", "namespace": "x"}})
     ],
     "S29 bad continue": [Sent("GET", _CLASSES, (("continue", "abc"),))],
+    **{
+        f"an empty list of {field} in an update, {version}": [
+            Sent("POST", _CLAIMS.replace("/v1/", f"/{version}/"), (), _one(version)),
+            Sent(
+                "PUT",
+                f"{_CLAIMS}/page".replace("/v1/", f"/{version}/"),
+                (("fieldManager", "other"),),
+                _one(version, **{field: []}),
+            ),
+        ]
+        for field in ("tolerations", "selectors", "derivedAttributes")
+        for version in ("v1", "v1beta1")
+    },
+    "many warnings": [
+        Sent("POST", _CLASSES, _DRY, {**_class(), **{f"{i}{'x' * 200}": 1 for i in range(30)}})
+    ],
     "a rule without resourceVersion in v1": [
         Sent(
             method,
@@ -274,7 +302,9 @@ PAGE: Final[dict[str, list[Sent]]] = {
 }
 """Name of a row -> its requests."""
 
-GATES: Final = {"DRANodeAllocatableResources": True}
+GATES: Final = dict.fromkeys(
+    ("DRADerivedAttributes", "DRANodeAllocatableResources", "DRAResourcePoolStatus"), True
+)
 GATED_PAGE: Final[dict[str, list[Sent]]] = {
     f"S14 a mapping {name}": [
         Sent("POST", _SLICES, _DRY, _slice({"name": "d", **_mapping(mapping)}))
@@ -283,11 +313,39 @@ GATED_PAGE: Final[dict[str, list[Sent]]] = {
         "of two": {"capacityKey": "c", "capacityMultiplier": "1", "deviceMultiplier": "1"},
         "of none": {},
     }.items()
+} | {
+    "derived attributes of a request with two forms": [
+        Sent(
+            "POST",
+            _CLAIMS,
+            _DRY,
+            _claim(
+                {
+                    "name": "r",
+                    "exactly": {
+                        "deviceClassName": "class-a",
+                        "derivedAttributes": [{"name": "a", "expression": "x"}, {"name": ""}],
+                    },
+                    "firstAvailable": [{"name": "s", "deviceClassName": "class-a"}],
+                }
+            ),
+        )
+    ],
+    "status of pools": [
+        Sent("POST", _POOLS, (), _pools(limit=1001)),
+        Sent("POST", _POOLS, (), _pools()),
+        Sent("PATCH", f"{_POOLS}/page/status", (), {"status": {"pools": [{}]}}, _MERGE),
+        Sent("PATCH", f"{_POOLS}/page/status", (), {"status": {"poolCount": 3}}, _MERGE),
+        Sent("GET", f"{_POOLS}/page", accept=f"{_META}Table"),
+        Sent("PATCH", f"{_POOLS}/page/status", (), {"status": {"poolCount": 4}}, _MERGE),
+        Sent("PATCH", f"{_POOLS}/page", (), {"spec": {"limit": 2}}, _MERGE),
+    ],
 }
 """The same of a server with these gates."""
 
 _CLEANUP: Final = [
-    Sent("DELETE", f"{path}/page") for path in (_CLASSES, _CLAIMS, _TEMPLATES, _SLICES, _RULES)
+    Sent("DELETE", f"{path}/page")
+    for path in (_CLASSES, _CLAIMS, _TEMPLATES, _SLICES, _RULES, _POOLS)
 ]
 
 

@@ -29,6 +29,17 @@ def connect(front: Front, first: bytes) -> ssl.SSLSocket:
     return secure
 
 
+def test_a_client_that_offers_http_2_as_well_is_told_to_speak_http_1_1(front: Front) -> None:
+    context = ssl.create_default_context(cafile=str(front.kubeconfig.parent / "pki" / "ca.crt"))
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    port = int(front.url.rpartition(":")[2])
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=20) as opened,
+        context.wrap_socket(opened, server_hostname="localhost") as secure,
+    ):
+        assert secure.selected_alpn_protocol() == "http/1.1"
+
+
 def ended(connection: ssl.SSLSocket) -> bool:
     """Whether the server has ended the connection, or does so before the socket's timeout."""
     try:

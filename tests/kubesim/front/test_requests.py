@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from typing import Any
 
@@ -257,6 +258,21 @@ def test_discovery_has_every_kind_once(client: Client) -> None:
         operations = client.send("GET", one["serverRelativeURL"]).json()["paths"].values()
         parameters = [item["name"] for each in operations for item in each["patch"]["parameters"]]
         assert set(parameters) == {"fieldValidation"}
+
+
+def test_openapi_has_a_schema_for_all_that_it_refers_to(client: Client) -> None:
+    kinds = set()
+    for one in client.send("GET", "/openapi/v3").json()["paths"].values():
+        document = client.send("GET", one["serverRelativeURL"]).json()
+        schemas = document["components"]["schemas"]
+        referred = set(re.findall(r"#/components/schemas/([^'\"]+)", json.dumps(document)))
+        assert referred <= set(schemas)
+        for schema in schemas.values():
+            kinds |= {gvk["kind"] for gvk in schema.get("x-kubernetes-group-version-kind", ())}
+    assert {"Pod", "Node", "ResourceClaim", "ResourceSlice"} <= kinds
+    document = client.send("GET", "/openapi/v3/apis/resource.k8s.io/v1").json()
+    status = document["components"]["schemas"]["io.k8s.api.resource.v1.DeviceTaintRuleStatus"]
+    assert status["properties"]["conditions"]["x-kubernetes-list-map-keys"] == ["type"]
 
 
 @pytest.mark.parametrize("forgets", [False, True])
