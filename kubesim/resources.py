@@ -115,6 +115,7 @@ _FIRST_MINORS: Final = {
 """Version and kind of DRA -> the minor that has it first, where that is later than 1.34."""
 
 _NEW_FIELDS: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
+    35: {"core/v1.NodeStatus": ("declaredFeatures",)},
     36: {"DeviceAttribute": ("bools", "ints", "strings", "versions")},
     37: {
         "BasicDevice": ("nodeAllocatableResources",),
@@ -129,19 +130,20 @@ _NEW_FIELDS: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
         "ResourceSliceSpec": ("partitionTypeAttribute", "skipNodeOperations"),
     },
 }
-"""Minor -> type of resource.k8s.io -> its fields that no minor before has."""
+"""Minor -> type -> its fields that no minor before has; of resource.k8s.io in all versions."""
 
 
 @cache
 def list_lacking_fields(kubernetes: str) -> frozenset[tuple[str, str]]:
     """Return the fields that a minor does not know, each by its type in the table and its name."""
     minor = int(kubernetes.partition(".")[2])
+    versions = [f"resource/{version}" for version in ("v1", "v1alpha3", "v1beta1", "v1beta2")]
     return frozenset(
-        (f"resource/{version}.{owner}", field)
+        (owner if "/" in owner else f"{version}.{owner}", field)
         for first, fields_by_owner in _NEW_FIELDS.items()
         for owner, fields in fields_by_owner.items()
         for field in fields
-        for version in ("v1", "v1alpha3", "v1beta1", "v1beta2")
+        for version in versions
         if first > minor
     )
 

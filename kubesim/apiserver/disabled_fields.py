@@ -40,6 +40,11 @@ _RESULT_FIELDS: Final = {
     "shareID": ("DRAConsumableCapacity",),
     "skipNodeOperations": ("DRAOptionalNodeOperations",),
 }
+_POD_STATUS_FIELDS: Final = {
+    "extendedResourceClaimStatus": ("DRAExtendedResource",),
+    "nodeAllocatableResourceClaimStatuses": ("DRANodeAllocatableResources",),
+    "resourceClaimStatuses": ("DynamicResourceAllocation",),
+}
 _NODE_FEATURE: Final = "DRANodeAllocatableResources"
 _DEVICE_FIELDS: Final = {
     "allNodes": ("DRAPartitionableDevices",),
@@ -95,12 +100,15 @@ def _list_gated_fields(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     elif obj["kind"] == "Pod":
         gate = ("DynamicResourceAllocation",)
         yield spec, {"resourceClaims": gate}
+        yield obj.get("status") or {}, _POD_STATUS_FIELDS
         for container in pods.list_containers(spec):
             yield container.get("resources") or {}, {"claims": gate}
     elif obj["kind"] == "ResourceSlice":
         yield spec, _SLICE_FIELDS
         for device in list_devices(obj):
             yield from _list_gated_device_fields(device)
+    elif obj["kind"] == "Node":
+        yield obj.get("status") or {}, {"declaredFeatures": ("NodeDeclaredFeatures",)}
     elif obj["kind"] == "ResourcePoolStatusRequest":
         yield spec, {"defaultPartitionTypeAttribute": ("DRAPartitionableDevicesType",)}
     elif obj["kind"] == "ResourceClaim":

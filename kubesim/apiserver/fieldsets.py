@@ -203,7 +203,16 @@ def identify_item(mark: str, item: Any) -> str:
 
 def format_key(key: Key) -> str:
     """Return the fields that identify an item of a list, and their values."""
-    return ",".join(f"{field}={json.dumps(value, ensure_ascii=False)}" for field, value in key)
+    return ",".join(f"{field}={_show_key(value)}" for field, value in key)
+
+
+def _show_key(value: Any) -> str:
+    """Return a value as structured-merge-diff prints it (``value.ToString``)."""
+    if isinstance(value, dict):
+        return "".join(f"{field}={_show_key(item)}" for field, item in value.items())
+    if isinstance(value, list):
+        return f"[{','.join(map(_show_key, value))}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def merge(root: str, live: Any, applied: Any) -> Any:

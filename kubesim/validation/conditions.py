@@ -21,6 +21,7 @@ from kubesim.validation.errors import (
     too_many,
 )
 
+CONDITION_STATUSES: Final = ("False", "True", "Unknown")
 CONDITIONS_MAX: Final = 8
 """Limit of conditions: of a device in a claim's status, and of a DeviceTaintRule."""
 
@@ -55,7 +56,7 @@ def _check_condition(condition: Obj, kind: str, path: str) -> Iterator[FieldErro
         yield from names.check_label_key(kind, f"{path}.type")
     else:
         yield required(f"{path}.type", "is required")
-    yield from check_fields(condition, path, {"status": one_of("False", "True", "Unknown")})
+    yield from check_fields(condition, path, {"status": one_of(*CONDITION_STATUSES)})
     observed = condition.get("observedGeneration") or 0
     if observed < 0:
         detail = "must be greater than or equal to zero"

@@ -17,15 +17,27 @@ from kube.values import Obj
 from kubesim.goforms import show_internal
 from kubesim.resources import list_lacking_fields
 from kubesim.validation import names
+from kubesim.validation.conditions import CONDITION_STATUSES
 from kubesim.validation.constraints import Expressions
 from kubesim.validation.device import ONE_VALUE, shorten_key
-from kubesim.validation.errors import FieldError, duplicate, invalid, list_in_full, required
+from kubesim.validation.errors import (
+    FieldError,
+    duplicate,
+    invalid,
+    list_in_full,
+    not_supported,
+    required,
+)
 
 _OWNER: Final = re.compile(r"metadata\.ownerReferences\[(\d+)\]\.(\w+)")
 _ATTRIBUTE: Final = re.compile(r"spec\.devices\[(\d+)\]\.attributes\[([^]]*)\]")
 _REQUEST: Final = re.compile(r".*\.(requests|firstAvailable)\[\d+\](\.name)?")
 _REPORT: Final = re.compile(r"status\.devices\[(\d+)\]")
 _CONDITION: Final = re.compile(r".*\.conditions\[\d+\]")
+_STATUS: Final = re.compile(r".*\.conditions\[\d+\]\.status")
+_CLAIM_NAME: Final = re.compile(r"status\.resourceClaimStatuses\[\d+\]\.resourceClaimName")
+_CLAIM_NAME_UNTIL: Final = 35
+"""The last minor that calls the name of a pod's claim by the name of its entry."""
 _CONSTRAINT: Final = re.compile(
     r"spec\.(?:spec\.)?devices\.constraints\[(\d+)\](\.distinctAttribute)?"
 )
@@ -131,6 +143,10 @@ def _reword(error: FieldError, obj: Obj, server: Expressions) -> Iterator[FieldE
         yield invalid(path, shown, _NOT_ALLOCATED)
     elif path.endswith(".type") and body == "Required value: is required":
         yield from names.check_label_key("", path)
+    elif _STATUS.fullmatch(path) and body == "Required value":
+        yield not_supported(path, "", CONDITION_STATUSES)
+    elif _CLAIM_NAME.fullmatch(path) and server.minor <= _CLAIM_NAME_UNTIL:
+        yield replace(error, path=path.replace(".resourceClaimName", ".name"))
     elif _CONDITION.fullmatch(path) and error.reason == _DUPLICATE:
         yield replace(error, path=f"{path}.type")
     elif path.endswith(".counters") and error.reason == "FieldValueInvalid" and server.minor <= 35:

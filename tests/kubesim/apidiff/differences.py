@@ -129,13 +129,15 @@ def _without_last_bookmark(answer: Answer) -> Answer:
     return Answer(answer.code, answer.warnings, events)
 
 
+_GATED_KINDS: Final = ("devicetaintrules", "resourcepoolstatusrequests")
 _HUGE: Final = "1000000000000000000000"
 _EXPLANATIONS: Final[dict[str, Callable[[Difference], bool]]] = {
     "a quantity of 10^21, which Kubernetes prints as 1": lambda difference: (
         _HUGE in json.dumps([sent.body for sent in difference.case.requests])
     ),
-    "a DeviceTaintRule without its gate, which a real one serves": lambda difference: (
-        "/devicetaintrules" in difference.sent.path and difference.ours.code == 404
+    "a kind without its gate, which a real one serves with all versions": lambda difference: (
+        difference.ours.code == 404
+        and any(f"/{plural}" in difference.sent.path for plural in _GATED_KINDS)
     ),
     "the connection ends without an answer, as a real server's handler broke": (
         lambda difference: difference.real == NO_ANSWER
