@@ -23,16 +23,18 @@ class CheckHeader(BaseModel):
     contract: Literal["allocation/v1"] = "allocation/v1"
     program: list[str] = Field(description="the command")
     level: Level = "fits"
-    kubernetes: str = Field(LATEST, description="the minor by whose rules the answers are judged")
+    kubernetes: str = Field(
+        default=LATEST, description="the minor by whose rules the answers are judged"
+    )
     without: list[str] = Field(
         default_factory=list, description="features that the program does not claim to have"
     )
-    file: str = Field("", description="where the questions are; empty for random ones")
+    file: str = Field(default="", description="where the questions are; empty for random ones")
     seed: str = ""
     first: int = 0
     count: int = 0
-    timeout: float = Field(10.0, description="seconds for each node of a question")
-    small: int = Field(100, description="how many differences are made small, at most")
+    timeout: float = Field(default=10.0, description="seconds for each node of a question")
+    small: int = Field(default=100, description="how many differences are made small, at most")
 
 
 class NodeFinding(BaseModel):

@@ -77,9 +77,7 @@ CASES: Final[dict[str, tuple[Lines, Lines, Lines, str | None]]] = {
         "driver-starts",
     ),
     "no driver any more": (
-        (
-            f"{UNPREPARED}NodePrepareResources: rpc error: code = Unavailable desc = connection error",
-        ),
+        (f"{UNPREPARED}NodePrepareResources: rpc error: code = Unavailable desc = connection x",),
         (),
         (),
         "driver-starts",
