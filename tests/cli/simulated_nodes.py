@@ -106,8 +106,12 @@ def pass_as_on_the_reference(name: str, case: Case, tmp_path: Path) -> None:
         assert not [one for one in ran if "device-health:" in (one["message"] or "")]
 
 
-def run_compared(name: str, wanted: Collection[str], folder: Path, *options: str) -> None:
+def run_compared(
+    name: str, wanted: Collection[str], folder: Path, *options: str
+) -> list[dict[str, Any]]:
     """Run scenarios on the cluster of that name; each must go as on the reference.
+
+    Returns: how each compares with the reference, without known failures.
 
     Args:
         wanted: the ids of those that run.
@@ -133,6 +137,7 @@ def run_compared(name: str, wanted: Collection[str], folder: Path, *options: str
     compared = [one for one in compared if one["scenario"] not in known]
     judged = {judgement["verdict"] for one in compared for judgement in one["judgements"]}
     assert judged <= {"identical", "admissible"}
+    return compared
 
 
 def certified(

@@ -26,7 +26,7 @@ from conformance.drivercheck.run import CHECKS, run
 from conformance.scenario.selection import Selection, select
 from localkube.binaries.versions import KUBERNETES
 from localkube.gocommand import COMPILE, find_go
-from tests.cli.simulated_nodes import REGRESSIONS, certified, records, run_compared, running_cluster
+from tests.cli.simulated_nodes import REGRESSIONS, certified, run_compared, running_cluster
 
 pytestmark = [
     pytest.mark.needs_root,
@@ -106,10 +106,10 @@ def test_the_cluster_is_certified_with_it_and_the_driver_is_not() -> None:
 def test_what_more_it_is_asked_for_goes_as_on_the_reference(tmp_path: Path) -> None:
     extended = {item.id for item in select((), Selection(level=("extended",)))}
     folder = tmp_path / "out"
-    run_compared(NAME, extended, folder, "--driver", DRIVER, "--level", "extended", "-n", "4")
+    options = ("--driver", DRIVER, "--level", "extended", "-n", "4")
     compared = [
         one
-        for one in records(folder, "compared")
+        for one in run_compared(NAME, extended, folder, *options)
         if not str(one["scenario"]).startswith(REGRESSIONS)
     ]
     free = {one["scenario"] for one in compared if "admissible" in str(one["judgements"])}
