@@ -158,3 +158,22 @@ def test_a_machine_that_is_not_known_is_said(folder: Path, monkeypatch: pytest.M
 def test_places_are_spread_wherever_they_are_left() -> None:
     assert sorted(within._spread(13)) == list(range(1, 14))
     assert [place for place, _ in zip(within._spread(16), range(4), strict=False)] == [1, 9, 5, 13]
+
+
+def test_what_is_opened_to_be_read_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int]] = []
+    opens = {"open": 1, "openat": 2}
+    is_kill_point = WatchedDriver._is_kill_point
+
+    def note(self: WatchedDriver, thread: int, number: int, arguments: tuple[int, ...]) -> bool:
+        name = launching.known_syscalls()[number].name
+        asked.append((name, arguments[opens[name]] if name in opens else 0))
+        return is_kill_point(self, thread, number, arguments)
+
+    monkeypatch.setattr(WatchedDriver, "_is_kill_point", note)
+    monkeypatch.setattr(restart, "_KILL_SECONDS", 0.1)
+    [found] = checked(OwnDriver(), "restart/killed-while-unpreparing")
+    assert found.outcome is Outcome.PASSED, found
+    flags = [given for name, given in asked if name in opens]
+    assert flags
+    assert all(given & (os.O_CREAT | os.O_TRUNC) for given in flags)
