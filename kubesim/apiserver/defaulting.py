@@ -82,6 +82,12 @@ def _set_defaults_of_kind(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
         obj["spec"].setdefault("limit", POOLS_LIMIT)
 
 
+def apply_to_status(obj: Obj) -> None:
+    """Complete an object whose status was changed, in its stored version, in place."""
+    if obj["kind"] == "Node":
+        _default_node_status(obj.get("status") or {})
+
+
 def _default_node_status(status: Obj) -> None:
     if status.get("capacity") and "allocatable" not in status:
         status["allocatable"] = dict(status["capacity"])

@@ -170,7 +170,8 @@ class Handler:
             case "create", "eviction":
                 self._evict(request, namespace)
             case "create", "binding":
-                self._bind(request, namespace)
+                _check_binding(request)
+                self._bind(self._find_pod(request, namespace), body)
             case _:
                 text = "the server does not allow this method on the requested resource"
                 raise ApiError(405, "MethodNotAllowed", text)
@@ -253,15 +254,9 @@ class Handler:
             policy, grace = _policy_of(options), options.get("gracePeriodSeconds")
             self._api.delete_stored(evicted, grace, policy)
 
-    def _bind(self, request: Request, namespace: str) -> None:
+    def _bind(self, pod: Obj, binding: Obj) -> None:
         """Bind a pod as ``BindingREST`` does (pkg/registry/core/pod/storage)."""
-        binding: Obj = request.body
-        _check_name(request, "Binding")
-        if errors := [*check_binding(binding)]:
-            texts = [*dict.fromkeys(map(str, errors))]
-            listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-            raise ApiError(500, "", listed)
-        pod, node = self._find_pod(request, namespace), binding["target"]["name"]
+        node = binding["target"]["name"]
         meta = binding.get("metadata") or {}
         why = ""
         self._api.check_uid(pod, meta.get("uid"))
@@ -295,3 +290,11 @@ def _check_name(request: Request, kind: str) -> None:
     if name != request.ref.name:
         text = f"name in URL does not match name in {kind} object"
         raise ApiError(400, "BadRequest", text)
+
+
+def _check_binding(request: Request) -> None:
+    """Check what a pod is to be bound to. Raises ApiError: 400 and 500."""
+    _check_name(request, "Binding")
+    texts = [*dict.fromkeys(map(str, check_binding(request.body)))]
+    if texts:
+        raise ApiError(500, "", texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")

@@ -68,8 +68,7 @@ def _without_nulls(value: Any) -> Any:
 def as_merge_patch(live: Obj, patch: Obj) -> Obj:
     """Return the merge patch that does to an object what a strategic merge patch would.
 
-    Follows k8s.io/apimachinery/pkg/util/strategicpatch, but that ``$setElementOrder`` is ignored:
-    elements stay in their order, and new ones come last.
+    Follows k8s.io/apimachinery/pkg/util/strategicpatch, but that ``$setElementOrder`` is ignored.
     """
     result: Obj = {}
     directive = patch.get("$patch")
@@ -85,8 +84,7 @@ def as_merge_patch(live: Obj, patch: Obj) -> Obj:
         elif field.startswith("$"):
             continue
         elif isinstance(value, list) and field in _SETS:
-            items = [*(live_value or ()), *value]
-            result[field] = [*dict.fromkeys(items)] if live_value else items
+            result[field] = _order_merged(live_value, value) if live_value else value
         elif isinstance(value, list) and field in _MERGE_KEYS:
             _check_elements(live_value or [], value)
             result[field] = _merge_list(live_value or [], value, _MERGE_KEYS[field])
@@ -122,7 +120,24 @@ def _merge_list(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj
         else:
             live_item = merged.get(item.get(key), {})
             merged[item.get(key)] = merge(live_item, as_merge_patch(live_item, item))
-    return list(merged.values())
+    keys = _order_merged(*([item.get(key) for item in items] for items in (live, patch)))
+    return [merged[name] for name in keys if name in merged]
+
+
+def _order_merged(live: Sequence[Any], patch: Sequence[Any]) -> list[Any]:
+    """Return what is in either of two lists, the patch's in its order (``mergeSortedSlice``).
+
+    Before one of them stand those of the live list alone that stand there before it; one that is
+    new has none before it.
+    """
+    patched = [*dict.fromkeys(patch)]
+    waiting = [item for item in dict.fromkeys(live) if item not in patched]
+    order: list[Any] = []
+    for item in patched:
+        while waiting and item in live and live.index(waiting[0]) < live.index(item):
+            order.append(waiting.pop(0))
+        order.append(item)
+    return order + waiting
 
 
 def make_change(

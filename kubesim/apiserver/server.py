@@ -211,6 +211,7 @@ class ApiServer:
         forbidden: list[FieldError] = []
         sent_entries = (merged.get("metadata") or {}).get("managedFields")
         if subresource == "status":
+            defaulting.apply_to_status(new)
             entries = own and own(old, new, sent_entries)
             if not tells_empty_lists:
                 new = goforms.drop_unset(new)

@@ -40,7 +40,7 @@ from kubesim.front.options import (
 )
 from kubesim.front.revisions import check_token, make_token, parse_revision
 from kubesim.front.watching import Wakeups, stream_watch
-from kubesim.store import name_of, namespace_of, not_found
+from kubesim.store import name_of, namespace_of, new_refusal, not_found
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 _KUBELET: Final = re.compile(r"system:node:(.+)")
@@ -289,6 +289,13 @@ class Application:
             if live is None:
                 body = bodies.convert_merged(call, body, body)
                 bodies.check_names(call, body)
+                if uid := body["metadata"].get("uid"):
+                    text = (
+                        f'Operation cannot be fulfilled on {call.kind.resource} "{call.name}": '
+                        f"uid mismatch: the provided object specified uid {uid}, "
+                        "and no existing object was found"
+                    )
+                    raise new_refusal(409, "Conflict", call.kind, call.name, text)
             request = self._build_request(call, "patch", body, options, manager)
 
             def check(merged: Obj) -> Obj:

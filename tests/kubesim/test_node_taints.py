@@ -17,15 +17,25 @@ def toleration(**more: Any) -> Obj:
     return {"key": "k", "operator": "Exists", **more}
 
 
+def for_seconds(seconds: int) -> Obj:
+    return toleration(effect="NoExecute", tolerationSeconds=seconds)
+
+
 @pytest.mark.parametrize(
     ("tolerations", "seconds"),
     [
         ([], 0),
         ([toleration(effect="NoSchedule")], 0),
         ([toleration(operator="Equal", value="other")], 0),
-        ([toleration(tolerationSeconds=-1)], 0),
-        ([toleration(tolerationSeconds=20)], 20),
-        ([toleration(tolerationSeconds=40), toleration(tolerationSeconds=20)], 40),
+        ([for_seconds(-1)], 0),
+        ([for_seconds(20)], 20),
+        (
+            [
+                for_seconds(40),
+                for_seconds(20),
+            ],
+            40,
+        ),
     ],
     ids=str,
 )
@@ -51,7 +61,7 @@ def test_a_pod_that_tolerates_the_taint_stays(scope: ReferenceScope) -> None:
 
 
 def test_a_new_controller_manager_counts_anew(scope: ReferenceScope) -> None:
-    scope.create(kit.pod("p", tolerations=[toleration(tolerationSeconds=20)]))
+    scope.create(kit.pod("p", tolerations=[for_seconds(20)]))
     kit.runs(scope, "p")
     scope.patch(Ref("v1", "Node", kit.NODE), {"spec": {"taints": [TAINT]}})
     scope.pause(15)

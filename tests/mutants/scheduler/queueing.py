@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -101,7 +102,8 @@ def sees_only(event: str, change: Callable[[Obj], object]) -> Mutation:
     @instead(Scheduler.observe_cluster)
     def mutate(world: World, original: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         seen = [change(obj) for obj in world.cluster.store.all(event)]
-        return {**original(), event: sorted(filter(None, map(str, seen)))}
+        texts = [json.dumps(each, sort_keys=True) for each in seen if each]
+        return {**original(), event: sorted(texts)}
 
     return mutate
 
