@@ -156,6 +156,7 @@ def _without_collector() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # nor at the end of the process
         if was_enabled:
             gc.enable()
 
