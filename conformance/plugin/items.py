@@ -18,7 +18,6 @@ import pytest
 from conformance.engine.run.ending import Divergence, may_be_chance, new_attempt
 from conformance.engine.run.scenario_run import run_scenario
 from conformance.plugin.session import FINAL, SESSION, lock_file, open_setup
-from conformance.report.allure import apply_to_current_test
 from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.dispatch import Event
 from conformance.results.events.scenario import Attempt, Diagnostics, Outcome, ScenarioFinished
@@ -98,7 +97,10 @@ class ScenarioItem(pytest.Item):
             text = f"{counted(len(diagnostics), 'file')}; see them with -v"
             self.add_report_section("call", "diagnostics", text)
         compared = [event for event in self.events if isinstance(event, ScenarioCompared)]
-        apply_to_current_test(finished, diagnostics, compared[-1] if compared else None)
+        if self.config.getoption("allure_report_dir", None) is not None:
+            from conformance.report.allure import apply_to_current_test
+
+            apply_to_current_test(finished, diagnostics, compared[-1] if compared else None)
         _raise_outcome(finished)
         for event in compared:
             if not event.conformant:

@@ -67,7 +67,12 @@ class Strict(BaseModel):
     """A part of a document: unknown fields are errors, and what was read does not change."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, populate_by_name=True, alias_generator=to_camel
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        alias_generator=to_camel,
+        # Most are only parts of a Scenario, which has validators for all that is in it.
+        defer_build=True,
     )
 
 
@@ -104,6 +109,8 @@ def api_objects(value: tuple[Obj, ...], kind: str, what: str) -> tuple[Obj, ...]
 
 class ServerSelector(Strict):
     """Names objects of one kind in words that the API server knows, as lists and watches do."""
+
+    model_config = ConfigDict(defer_build=False)  # Steps make it, in threads.
 
     api_version: str | None = Field(
         default=None, description="the version to read; default: the stable one"

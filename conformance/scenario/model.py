@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from conformance.scenario.base import Duration, Strict, VersionRange, parse_duration
 from conformance.scenario.changes import KUBELET, Account, AccountName
@@ -192,6 +192,8 @@ class Spec(Strict):
 
 class Scenario(Strict):
     """One scenario document."""
+
+    model_config = ConfigDict(defer_build=False)
 
     api_version: Literal["dra-conformance/v1"]
     kind: Literal["Scenario"]

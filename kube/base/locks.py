@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 
 @contextmanager
 def file_lock(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
@@ -19,6 +17,8 @@ def file_lock(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterato
 
     Raises OSError: the file cannot be made.
     """
+    from filelock import FileLock, Timeout  # most commands lock nothing
+
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:

@@ -61,6 +61,20 @@ def test_the_plugin_imports_next_to_nothing_where_it_is_not_asked_for() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_scenarios_on_the_reference_load_no_client_and_no_report() -> None:
+    """Each worker of pytest-xdist loads what the plugin does, so that this counts many times."""
+    heavy = {
+        *("kubernetes", "urllib3", "ssl", "grpc", "cryptography", "filelock", "allure_commons"),
+        *("attr", "jinja2", "lark", "pynvml", "rich", "typer", "jsonschema", "asyncio"),
+    }
+    code = "import sys, pytest; before = set(sys.modules); import conformance.plugin.scenarios\n"
+    code += f"print(sorted({heavy!r} & (set(sys.modules) - before)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_to_ask_for_the_version_loads_no_command() -> None:
     heavy = {"pydantic", "kubernetes", "grpc", "jinja2", "lark", "rich", "yaml"}
     code = "import sys\nsys.argv = ['dra-conformance', '--version']\n"
