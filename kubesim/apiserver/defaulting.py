@@ -89,7 +89,7 @@ def apply_to_status(obj: Obj) -> None:
 
 
 def _default_node_status(status: Obj) -> None:
-    if status.get("capacity") and "allocatable" not in status:
+    if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
 
 

@@ -86,7 +86,8 @@ def as_merge_patch(live: Obj, patch: Obj) -> Obj:
         elif isinstance(value, list) and field in _SETS:
             result[field] = _order_merged(live_value, value) if live_value else value
         elif isinstance(value, list) and field in _MERGE_KEYS:
-            _check_elements(live_value or [], value)
+            if live_value:
+                _check_elements(live_value, value, _MERGE_KEYS[field])
             result[field] = _merge_list(live_value or [], value, _MERGE_KEYS[field])
         elif isinstance(value, dict):
             result[field] = as_merge_patch(
@@ -97,13 +98,15 @@ def as_merge_patch(live: Obj, patch: Obj) -> Obj:
     return result
 
 
-def _check_elements(live: Sequence[Any], patch: Sequence[Any]) -> None:
-    """Check that elements are all objects (``sliceElementType``). Raises ApiError: 500."""
-    if all(isinstance(item, dict) for item in patch):
-        return
-    lists = [live, patch]
-    text = f"list element types are not identical: {show_go(lists, quotes=False)}"
-    raise ApiError(500, "", text)
+def _check_elements(live: Sequence[Any], patch: Sequence[Any], key: str) -> None:
+    """Check that elements are objects with a merge key. Raises ApiError: 500."""
+    if not all(isinstance(item, dict) for item in patch):
+        shown = show_go([live, patch], quotes=False)
+        raise ApiError(500, "", f"list element types are not identical: {shown}")
+    for item in patch:
+        if key not in item and "$patch" not in item:
+            shown = show_go(item, quotes=False)
+            raise ApiError(500, "", f"map: {shown} does not contain declared merge key: {key}")
 
 
 class _Replacement(list[Any]):

@@ -59,21 +59,29 @@ def without_place(why: str) -> str:
     return re.sub(r"into Go struct field \S+ of type", "into Go value of type", why)
 
 
-def convert_numbers(value: Any) -> Any:
-    """Return a value whose whole numbers are integers of Go, as far as they are none."""
+def convert_numbers(shape: str, value: Any) -> Any:
+    """Return a value of a shape whose whole numbers are integers of Go, as far as they are none.
+
+    One that does not fit into 32 bits loses those that are too many.
+    """
+    fields = schema.types().get(shape, {})
     match value:
         case dict():
+            other_shape = shape[len(MAP) :] if shape.startswith(MAP) else "any"
             for key, item in value.items():
-                value[key] = convert_numbers(item)
+                value[key] = convert_numbers(fields.get(key, other_shape), item)
         case list():
-            value[:] = map(convert_numbers, value)
+            inner = shape[len(LIST) :] if shape.startswith(LIST) else "any"
+            value[:] = [convert_numbers(inner, item) for item in value]
         case bool():
             return value
         case int() | float():
             number = int(float(value.text) if isinstance(value, WrittenNumber) else value)
             if number != value:
                 return value
-            return number if -(1 << 63) <= number < 1 << 63 else -(1 << 63)
+            if not -(1 << 63) <= number < 1 << 63:
+                number = -(1 << 63)
+            return (number + (1 << 31)) % (1 << 32) - (1 << 31) if shape == "int32" else number
     return value
 
 

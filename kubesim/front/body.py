@@ -357,7 +357,7 @@ def decode_patched_object(
         text = show_go(strategic, quotes=False)
         if why := find_unconvertible(root, patched):
             raise new_invalid("", "", "", [invalid("patch", text, why)])
-        patched = convert_numbers(patched)
+        patched = convert_numbers(root, patched)
     try:
         obj = apply_field_validation(call, patched, options, warn, in_maps=in_maps)
     except DecodingError as error:
@@ -408,9 +408,10 @@ def convert_merged(call: Call, merged: Obj, applied: Obj) -> Obj:
 
     Raises ApiError: 500, a value cannot be converted to the type of its field.
     """
-    why = find_unconvertible(schema.roots()[f"{call.api_version}/{call.kind.name}"], merged)
+    root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
+    why = find_unconvertible(root, merged)
     try:
-        merged = convert_numbers(merged)
+        merged = convert_numbers(root, merged)
         decode_object(call.kind, merged)
     except DecodingError as error:
         why = why or without_place(error.why)

@@ -132,8 +132,6 @@ class _DrawCore(Draw):
         elif variant == 2:
             del spec["schedulingGates"]
             spec["nodeName"] = "node-1"
-        elif variant == 3:
-            spec["resources"] = {"claims": [{"name": "gpu"}]}
 
     def _build_status(self) -> Obj:
         return copy.deepcopy(_STATUSES[self._kind.name])

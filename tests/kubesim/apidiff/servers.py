@@ -77,7 +77,9 @@ class Ours:
         self._loop.run_until_complete(self._application(scope, receive, send))
         start = received[0]
         warnings = [
-            value.decode() for name, value in start["headers"] if name.lower() == b"warning"
+            value.decode("latin-1")  # as HTTP clients do
+            for name, value in start["headers"]
+            if name.lower() == b"warning"
         ]
         data = b"".join(message.get("body", b"") for message in received[1:])
         return read_answer(start["status"], warnings, data)
