@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.scenario.documents.yamlfile import MAX_BYTES
 from tests.cli.conftest import Call
 from tests.go_programs import build_helm
 
@@ -85,7 +86,7 @@ def test_a_file_that_cannot_be_read_is_one_error_of_its_own(call: Call) -> None:
     Path("a/loop.yaml").symlink_to("loop.yaml")
     Path("a/folder.yaml").mkdir()
     os.mkfifo("a/pipe.yaml")
-    write("a/huge.yaml", "{{ " + "x" * (1 << 20))
+    write("a/huge.yaml", "{{ " + "x" * MAX_BYTES)
     write("a/binary.yaml", "a: \0\n")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("a/socket.yaml")
@@ -111,11 +112,21 @@ def test_other_tools_files_are_not_red(tool: str, call: Call) -> None:
     assert (done.code, "0 errors, 0 warnings" in done.out) == (0, True), done
 
 
-def test_a_template_outside_of_a_chart_is_said_to_be_one(call: Call) -> None:
-    """A driver makes objects of such files itself."""
-    write("tree/daemon.tmpl.yaml", CLASS % "{{ .Name }}" + "  {{- if .Labels }}\n  labels: {}\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A driver makes objects of such files itself.
+        CLASS % "{{ .Name }}" + "  {{- if .Labels }}\n  labels: {}\n",
+        # A script fills in lines by envsubst.
+        "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nzones:\n${ZONES}\nnodes: []\n",
+    ],
+    ids=["Go", "envsubst"],
+)
+def test_a_template_outside_of_a_chart_is_said_to_be_one(text: str, call: Call) -> None:
+    write("tree/daemon.tmpl.yaml", text)
     done = call("lint", "tree")
     assert (done.code, "daemon.tmpl.yaml: warning: is a template" in done.out) == (0, True), done
+    assert call("lint", "tree/daemon.tmpl.yaml").code == 2
 
 
 @pytest.mark.usefixtures("chart")

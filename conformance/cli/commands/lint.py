@@ -28,7 +28,12 @@ from conformance.scenario.documents.yamlfile import (
     yaml_files,
 )
 from conformance.scenario.driver.profile import DriverProfile, load_profile
-from conformance.scenario.lint.charts import find_chart, is_template, render_chart
+from conformance.scenario.lint.charts import (
+    find_chart,
+    has_variables,
+    is_template,
+    render_chart,
+)
 from conformance.scenario.lint.files import (
     OWN_CHECKS,
     OWN_KINDS,
@@ -211,7 +216,7 @@ class _Linter:
         try:
             documents = read_documents(file)
         except ConformanceError as error:
-            if in_folder and is_template(file):
+            if in_folder and (is_template(file) or has_variables(file)):
                 text = "is a template and is not checked; check its output with `lint -`"
                 self.lines.append(LintLine(f"{file}: warning: {text}", error=False))
                 self.skipped += 1

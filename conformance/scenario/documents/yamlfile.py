@@ -24,11 +24,13 @@ from kube.base.strictyaml import BoundedLoader, BoundsError
 from kube.base.yamlvalues import TEXT_TAGS, TextLines, read_values
 
 YAML = (".yaml", ".yml")
-MAX_BYTES = 1 << 20
+MAX_BYTES = 3 << 20
+"""Of a file: what an API server reads of a request; definitions of resources come near to it."""
+
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
-_MOST_REPEATED = MAX_BYTES  # Characters of all aliases, if each stands for the whole text.
-MAX_TEXT = 4 * MAX_BYTES  # Characters of all texts of a document, each counted wherever it stands.
+_MOST_REPEATED = 1 << 20  # Characters of all aliases, if each stands for the whole text.
+MAX_TEXT = 4 << 20  # Characters of all texts of a document, each counted wherever it stands.
 
 PathTuple = tuple[str | int, ...]
 

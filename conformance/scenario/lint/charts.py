@@ -15,6 +15,7 @@ from kube.base.files import read_regular
 
 CHART_FILE: Final = "Chart.yaml"
 _SOURCE: Final = re.compile(r"^# Source: (.+)$", re.MULTILINE)
+_VARIABLE: Final = re.compile(rb"\$\{[A-Z][A-Z0-9_]*\}")
 _SECONDS: Final = 60
 
 
@@ -56,6 +57,14 @@ def is_template(file: Path) -> bool:
     """Return whether a file has what templates for Go have and YAML rarely: ``{{``."""
     try:
         return b"{{" in read_regular(file, MAX_BYTES)
+    except OSError:
+        return False
+
+
+def has_variables(file: Path) -> bool:
+    """Return whether a file has what `envsubst` fills in, so that it need not be YAML before."""
+    try:
+        return _VARIABLE.search(read_regular(file, MAX_BYTES)) is not None
     except OSError:
         return False
 
