@@ -119,8 +119,14 @@ def _everything() -> Iterator[Part]:
         "fuzz-api",
         "everything",
         "random requests, answered by our API server and by kube-apiserver",
-        (("ci/fuzz-api", "-n", "1500", "--seed", FUZZ_SEED),),
-        seconds=120,
+        (
+            ("ci/fuzz-api", "-n", "1500", "--seed", FUZZ_SEED),
+            (
+                *("ci/fuzz-api", "--core", "-n", "700", "--seed", FUZZ_SEED),
+                *("--gate", "DRAResourcePoolStatus=true"),
+            ),
+        ),
+        seconds=170,
         paths=_paths("kubesim/* tests/kubesim/apidiff/* ci/fuzz-api"),
         missing=_lacking("fuzz"),
     )

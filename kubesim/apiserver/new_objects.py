@@ -10,7 +10,7 @@ from typing import Final
 from kube.values import Obj
 from kubesim.apiserver import conversion, decoding, defaulting
 from kubesim.clock import VirtualClock
-from kubesim.resources import DRA_GROUP, Kind
+from kubesim.resources import Kind
 from reference_allocator.api import schema
 
 SYSTEM_METADATA: Final = (
@@ -54,7 +54,7 @@ def complete_new(kind: Kind, decoded: Obj, default_namespace: str, clock: Virtua
 
 def _keeps(kind: Kind, field: str) -> bool:
     """Return whether a new object keeps what was sent: the generation of kinds that count none."""
-    return field == "generation" and kind.group == DRA_GROUP and not kind.generation
+    return field == "generation" and not kind.generation
 
 
 def with_generated_name(new: Obj) -> Obj:

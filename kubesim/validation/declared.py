@@ -42,7 +42,7 @@ _DECLARED: Final = tuple(
         (r"status\.allocation\.devices\.results\[\d+\]\.(driver|pool|shareID)", _ALL),
         (r"status\.devices\[\d+\]\.shareID", _ALL),
         (r".*\.source", _ALL),
-        (r"spec\.extendedResourceName", _ALL),
+        (r"spec\.(extendedResourceName|partitionTypeAttribute)", _ALL),
         (r".*\.derivedAttributes\[\d+\]\.expression", "FieldValueRequired"),
         (r".*\.derivedAttributes\[\d+\]\.name", _ALL),
         (r".*\.sharedCounters\[\d+\]\.(name|counters)", _ALL),
@@ -60,6 +60,7 @@ _POOL: Final = re.compile(r"status\.allocation\.devices\.results\[\d+\]\.pool")
 _BY_HAND: Final = (
     "exactly one value must be specified",
     "constraint targeting this request",
+    "declares devices that consume counters",
 )
 """What rules that are written by hand say at places where others are declared."""
 

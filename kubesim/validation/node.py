@@ -37,7 +37,8 @@ def check_node_status(node: Obj) -> Iterator[FieldError]:
     status = node.get("status") or {}
     for field in ("capacity", "allocatable"):
         for name, amount in (status.get(field) or {}).items():
-            yield from check_amount(name, amount, f"status.{field}.{name}")
+            path = f"status.{field}.{name}" if name else f"status.{field}[]"
+            yield from check_amount(name, amount, path)
     features = status.get("declaredFeatures") or []
     for index, feature in enumerate(features):
         path = f"status.declaredFeatures[{index}]"

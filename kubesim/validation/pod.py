@@ -31,6 +31,7 @@ from kubesim.validation.taints import check_added, check_tolerations
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _KEPT: Final = (
+    "qosClass",
     "resourceClaimStatuses",
     "extendedResourceClaimStatus",
     "nodeAllocatableResourceClaimStatuses",

@@ -78,7 +78,6 @@ def _check_partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
     if not partitions:
         detail = "may only be set on a slice which declares devices that consume counters"
         yield invalid(path, name, detail)
-        return
     problems = list(names.check_fully_qualified_name(name, path))
     yield from problems
     bare = name.removeprefix(f"{spec.get('driver')}/")
