@@ -11,8 +11,7 @@ from reference_allocator.features import Features
 from reference_allocator.rules.nodeselector import node_matches
 
 _OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
-_BY_ID: Final = attrgetter("id")
-_HAS_BINDING_CONDITIONS: Final = attrgetter("has_binding_conditions")
+_PLACE_IN_SEARCH: Final = attrgetter("has_binding_conditions", "id")
 
 
 class NodeView:
@@ -45,8 +44,7 @@ class NodeView:
 
     def arrange(self) -> None:
         """Put everything in order after `by_id` has changed."""
-        self.pools = sorted(self.by_id.values(), key=_BY_ID)
-        self.pools.sort(key=_HAS_BINDING_CONDITIONS)
+        self.pools = sorted(self.by_id.values(), key=_PLACE_IN_SEARCH)
         usable = [pool for pool in self.pools if pool.usable]
         self.has_invalid = False
         if len(usable) == 1:

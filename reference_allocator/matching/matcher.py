@@ -20,6 +20,7 @@ from reference_allocator.rules.capacity import (
     Consumption,
     capacity_suffices,
     resolve_consumption,
+    takes_whole,
 )
 from reference_allocator.rules.taints import blocking_taint
 
@@ -66,7 +67,9 @@ class Matcher:
     def _rate(self, request: Request, entry: PoolDevice) -> int:
         if not self.is_selected(request, entry):
             return UNSUITABLE
-        consumption = self.compute_consumption(request, entry)
+        consumption: Consumption | None = NO_CONSUMPTION
+        if not takes_whole(request.spec.capacity, entry.device):
+            consumption = self.compute_consumption(request, entry)
         if consumption is None or not self.is_supported(entry) or self.is_tainted(request, entry):
             return UNSUITABLE
         if entry.shareable or entry.device.consumes_counters:

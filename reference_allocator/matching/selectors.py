@@ -78,31 +78,31 @@ class Selectors:
         Later selectors are not evaluated, as upstream stops at the first false one.
         """
         for index, expression in enumerate(selectors):
-            outcome = entry.facts.outcomes.get(expression)
+            try:
+                outcome = self._find_outcome(expression, entry)
+            except CelCompileError as error:
+                text = f"CEL compile error: {error}"
+                return SelectorFailure(index, expression, text, at_compile_time=True)
             if outcome is True:
                 continue
-            if outcome is None:
-                try:
-                    outcome = self._evaluate(expression, entry)
-                except CelCompileError as error:
-                    text = f"CEL compile error: {error}"
-                    return SelectorFailure(index, expression, text, at_compile_time=True)
-                if outcome is True:
-                    continue
             if outcome is False:
                 return SelectorFailure(index, expression)
             return SelectorFailure(index, expression, f"CEL runtime error: {outcome}")
         return None
 
-    def _evaluate(self, expression: str, entry: PoolDevice) -> bool | str:
-        outcome = self._of_any_device(expression, entry.id.driver) if entry.convertible else None
+    def _find_outcome(self, expression: str, entry: PoolDevice) -> bool | str:
+        if entry.convertible:
+            outcome = self._of_any_device(expression, entry.id.driver)
+            if outcome is not None:
+                return outcome
+        outcomes = entry.facts.outcomes
+        outcome = outcomes.get(expression)
         if outcome is None:
             program = compile_selector(expression, features=self.environment)
             outcome = _evaluate_selector(program, lambda: self.convert_device(entry))
-        outcomes = entry.facts.outcomes
-        if len(outcomes) >= _MAX_OUTCOMES:
-            outcomes.clear()
-        outcomes[expression] = outcome
+            if len(outcomes) >= _MAX_OUTCOMES:
+                outcomes.clear()
+            outcomes[expression] = outcome
         return outcome
 
     def _of_any_device(self, expression: str, driver: str) -> bool | str | None:

@@ -165,6 +165,19 @@ def resolve_consumption(
     return Consumption(quantities, published, spellings)
 
 
+def takes_whole(requirements: api.CapacityRequests | None, device: api.Device) -> bool:
+    """Return whether the request takes all capacity of the device, which is enough then.
+
+    That is so for most devices: nothing is requested, no policy has a default, nothing is negative.
+    """
+    if requirements is not None:
+        return False
+    for capacity in device.capacity.values():
+        if capacity.request_policy is not None or capacity.value.nanos < 0:
+            return False
+    return True
+
+
 def capacity_suffices(
     consumption: Consumption, in_use: Mapping[str, int], allocating: Mapping[str, int]
 ) -> bool:
