@@ -35,7 +35,7 @@ from localkube.binaries.build import resolve_binaries
 from localkube.layout import default_cache
 
 RESULTS: Final = Path(__file__).parent / "results" / "served.json"
-KUBERNETES: Final = "1.37.1"
+KUBERNETES: Final = "1.37.2"
 DRA: Final = "/apis/resource.k8s.io/v1"
 CLAIMS: Final = f"{DRA}/namespaces/default/resourceclaims"
 _SLICES_OF_A_NODE: Final = 2

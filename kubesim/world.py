@@ -39,7 +39,7 @@ from kubesim.store import Identity, Store
 from reference_allocator.features import Features
 from reference_allocator.gates import check_gates, gates_for_version, minor_of
 
-KUBERNETES: Final = "1.37.1"
+KUBERNETES: Final = "1.37.2"
 """The version whose rules apply where none is named."""
 
 _MAX_ROUNDS: Final = 1000

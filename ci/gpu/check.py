@@ -26,7 +26,7 @@ from reference_allocator.features import Features
 from reference_allocator.index import Index
 
 FIELDS = ("uuid", "name", "pci.bus_id", "driver_version", "memory.total", "compute_cap")
-KUBERNETES = "1.37.1"
+KUBERNETES = "1.37.2"
 _MIB = 2**20
 
 

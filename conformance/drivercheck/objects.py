@@ -34,7 +34,7 @@ OTHER_NODE: Final = "other-node"
 NAMESPACE: Final = "driver-check"
 OTHER_NAMESPACE: Final = "driver-check-other"
 OTHER_DRIVER: Final = "other.dra-conformance.dev"
-KUBERNETES: Final = "1.37.1"
+KUBERNETES: Final = "1.37.2"
 """Whose API is served, with every feature gate on: a driver may use any field that there is."""
 
 _CLASS: Final = "driver-check"

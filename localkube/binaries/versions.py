@@ -15,7 +15,7 @@ from pathlib import Path
 
 from localkube.gocommand import COMPILE
 
-PINNED = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.37.1"}
+PINNED = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.37.2"}
 """Minor -> the patch that is built where no patch is asked for: the latest that the public Go
 module proxy offered when it was pinned (`ci/pin-kubernetes`)."""
 

@@ -20,6 +20,7 @@ from conformance.digest import set_digest
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.results.read import ResultFileError, load_results
 from conformance.scenario.selection import select
+from conformance.targets.opening.options import DEFAULT_VERSION
 from kube.base.errors import ExitCode, UsageError
 from tests.certify.evidence import (
     CORE,
@@ -68,7 +69,7 @@ def another_version(it: Forgery) -> None:
 def nothing_was_simulated(it: Forgery) -> None:
     it.header["simulated"] = []
     it.header["target"] = "cluster"
-    it.header["versions"] = {"kubernetes": "1.37.1"}
+    it.header["versions"] = {"kubernetes": DEFAULT_VERSION}
 
 
 def the_reference_was_real(it: Forgery) -> None:
@@ -149,7 +150,7 @@ def not_compared(it: Forgery) -> None:
         (
             another_version,
             "kubernetes-version",
-            r"a snapshot is of Kubernetes 1\.37\.1, the header",
+            rf"a snapshot is of Kubernetes {re.escape(DEFAULT_VERSION)}, the header",
         ),
         (nothing_was_simulated, "simulated", "devices of gpu.nvidia.com are simulated in the"),
         (the_reference_was_real, "simulated", "the devices of gpu.nvidia.com are simulated in the"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.digest import set_digest
+from conformance.targets.opening.options import DEFAULT_VERSION
 from kube.base.errors import ExitCode, UsageError
 from tests.certify.evidence import CORE, SHARED, Forgery
 
@@ -31,7 +32,11 @@ def edit(report: Forgery, old: str, new: str) -> None:
         ("passed: 4", "passed: 9", "$.profiles[0].statistics.passed"),
         ("error: []", "error: [core/x]", "$.profiles[0].error[0]"),
         ("skipped: []", "skipped: [{scenario: a, reason: b}]", "$.profiles[0].skipped[0]"),
-        ("1.37.1", "1.38.0", "$.kubernetesVersion"),
+        (
+            f"kubernetesVersion: {DEFAULT_VERSION}",
+            "kubernetesVersion: 1.38.0",
+            "$.kubernetesVersion",
+        ),
         ("- NVML", "- nothing", "$.simulated[5]"),
         ("date: '20", "date: '19", "$.date"),
         ("identical: ", "identical: 1", "$.comparison.verdicts.identical"),

@@ -18,6 +18,7 @@ from conformance.cli.app import COMMANDS, load_command
 from conformance.data import scenarios_dir
 from conformance.digest import document_digest
 from conformance.results.read import load_results
+from conformance.targets.opening.options import DEFAULT_VERSION
 from tests.cli.conftest import Call
 from tests.compare.cluster import allocation, claim, decision
 
@@ -338,7 +339,7 @@ def test_what_was_asked_for_stands_in_the_result_file(call: Call, tmp_path: Path
         "driver": "nvml-dra-driver",
         "simulate": "b200x8",
         "nodes": 1,
-        "kubernetesVersion": "1.37.1",
+        "kubernetesVersion": DEFAULT_VERSION,
         "featureGates": {"DRAListTypeAttributes": True},
         "workers": 1,
         "only": [SHARE],

@@ -21,6 +21,7 @@ from conformance.compare.evidence import Obj
 from conformance.compare.explain import explain_snapshot, read_snapshot
 from kube.base.errors import UsageError
 from kube.manifests import read_manifests
+from kubesim.world import KUBERNETES
 from tests.compare import cluster
 
 POD = cluster.pod(
@@ -319,9 +320,9 @@ def test_a_minor_whose_rules_are_not_known_is_said(kubelet: str, tmp_path: Path)
     file = tmp_path / "dump.yaml"
     file.write_text(yaml.safe_dump_all([node, *OBJECTS[1:]]))
     missing: list[str] = []
-    assert read_dump(file, report_missing=missing.append)["kubernetes"] == "1.37.1"
+    assert read_dump(file, report_missing=missing.append)["kubernetes"] == KUBERNETES
     [told] = missing
-    assert told.endswith("Kubernetes 1.37.1 is assumed; `--kubernetes` takes another")
+    assert told.endswith(f"Kubernetes {KUBERNETES} is assumed; `--kubernetes` takes another")
 
 
 def test_a_name_that_is_not_there_is_told_with_one_that_is(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from conformance.engine.run.steps import hollow_node
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from kube.values import Obj, Query, Ref
+from kubesim.world import KUBERNETES
 from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
 from tests.kubesim import kit
@@ -292,4 +293,4 @@ def test_snapshot_has_the_unallocated_claims_of_the_namespace(
     snapshot = Snapshot.from_dict(scope.snapshot())
     assert [c["metadata"]["name"] for c in snapshot.claims] == ["free"]
     assert [c["metadata"]["name"] for c in snapshot.allocated] == ["used"]
-    assert snapshot.kubernetes == "1.37.1"
+    assert snapshot.kubernetes == KUBERNETES

@@ -38,7 +38,7 @@ OTHER_SIMULATION = "t4x4"  # GPUs that the second driver simulates.
 
 NVIDIA_PROFILE = "gpu.nvidia.com"  # Profile of NVIDIA's driver, the default elsewhere.
 
-DEFAULT_VERSION = "1.37.1"  # Default Kubernetes version of the reference and of a local cluster.
+DEFAULT_VERSION = "1.37.2"  # Default Kubernetes version of the reference and of a local cluster.
 
 MOST_NODES = 1000
 

@@ -16,7 +16,7 @@ from tests.targets.cluster.test_cluster_gates import PROBED
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]
 
-VERSION = "1.37.1"
+VERSION = "1.37.2"
 FREE = {name for name, gate in gates_for_version(VERSION).items() if not gate.locked}
 
 
