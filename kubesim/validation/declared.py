@@ -47,7 +47,6 @@ _DECLARED: Final = tuple(
         (r".*\.derivedAttributes\[\d+\]\.name", _ALL),
         (r".*\.sharedCounters\[\d+\]\.(name|counters)", _ALL),
         (r".*\.consumesCounters\[\d+\]\.(counterSet|counters)", _ALL),
-        (r".*\.strings\[\d+\]", "FieldValueTooLong"),
         (r".*\.(interfaceName|hardwareAddress)", "FieldValueTooLong"),
         (r".*\.taints?(\[\d+\])?\.effect", _ALL),
         (r".*\.tolerations\[\d+\]\.(key|operator|effect)", _ALL),
