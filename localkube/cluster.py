@@ -29,9 +29,10 @@ from localkube.layout import (
 )
 from localkube.node.config import gates_of_kubelet
 from localkube.options import LocalOptions
+from localkube.processes import procfs
 from localkube.processes.supervision import ComponentStatus, Processes
 from localkube.processes.tools import find_program
-from localkube.removal import remove_cluster
+from localkube.removal import find_processes, remove_cluster
 from localkube.start import Binaries, Start, make_access
 from localkube.state import State, read_state
 
@@ -162,6 +163,10 @@ class LocalCluster:
         if not isinstance(server, Server) or component not in Server.ports:
             raise ClusterUsageError(f"no metrics are read of component {component!r}")
         return server.metrics()
+
+    def peak_memory(self) -> int:
+        """Return how many bytes its processes and its pods' had at most (`procfs.peak_memory`)."""
+        return procfs.peak_memory(find_processes(self.layout))
 
     def driver_command(self) -> tuple[str, ...]:
         """Return the command that started the drivers of the running cluster; () for none."""

@@ -38,6 +38,11 @@ def count_suitable_nodes(processors: int | None = None, memory: int | None = Non
     return max(1, min(MOST_SUITABLE, 2 * processors, room))
 
 
+def has_room_for(nodes: int) -> bool:
+    """Whether this machine has memory for another cluster with so many nodes."""
+    return _read_available_memory() >= CONTROL_PLANE_MEMORY + nodes * NODE_MEMORY
+
+
 def _read_available_memory() -> int:
     """Return the bytes that programs can get without swapping (``MemAvailable``, proc(5))."""
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():

@@ -17,6 +17,7 @@ import shutil
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from kube.base.locks import file_lock
@@ -89,10 +90,13 @@ def _stop_recorded(processes: Processes) -> None:
         processes.stop(*names, grace_seconds=0)
 
 
-def _kill_rest(layout: Layout) -> list[str]:
-    def find() -> set[int]:
-        return {*procfs.find_marked(layout.dir), *procfs.in_cgroup(layout.cgroup)} - {os.getpid()}
+def find_processes(layout: Layout) -> set[int]:
+    """Return the pids of all processes of a cluster, its pods' included, but not this one's."""
+    return {*procfs.find_marked(layout.dir), *procfs.in_cgroup(layout.cgroup)} - {os.getpid()}
 
+
+def _kill_rest(layout: Layout) -> list[str]:
+    find = partial(find_processes, layout)
     return [f"process {pid}" for pid in procfs.kill_all(find, _GONE_SECONDS)]
 
 

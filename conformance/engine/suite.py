@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import resource
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from conformance.engine.leftovers import last_look
@@ -18,6 +21,7 @@ from conformance.engine.run.scenario_run import report_end, run_scenario
 from conformance.engine.schedule.loop import Schedule, Slot
 from conformance.engine.schedule.model import choose_slots
 from conformance.engine.schedule.pools import NodePool
+from conformance.engine.second import Second
 from conformance.engine.setup import Setup, without_steps
 from conformance.results.events.dispatch import Dispatcher, Reporter
 from conformance.results.events.result import RunCollector, RunResult, retold
@@ -43,6 +47,7 @@ def run_suite(
     max_failures: int = 0,
     timeout: float = 0.0,
     begun: RunResult | None = None,
+    second: Second | None = None,
 ) -> RunResult:
     """Run scenarios against the target of ``setup`` and report to the reporters.
 
@@ -58,6 +63,7 @@ def run_suite(
         timeout: seconds after which the run is interrupted; 0 is no limit.
         begun: the interrupted run that this one resumes: its header is the run's, and its
             scenarios are reported but not run again.
+        second: another cluster, on which some of the scenarios run meanwhile.
 
     Raises:
         UsageError: there is nothing to run, or a scenario's variables do not resolve.
@@ -67,8 +73,8 @@ def run_suite(
     if not scenarios:
         raise UsageError("no scenario matches; see `dra-conformance list`")
     if workers is None:
-        here = setup.opened.options.cluster == "local"
-        processors = len(os.sched_getaffinity(0)) if here else None
+        is_here = setup.opened.options.cluster == "local"
+        processors = len(os.sched_getaffinity(0)) if is_here else None
         workers = choose_slots(setup.opened.capabilities, processors)
     if workers < 1:
         raise UsageError(f"the number of parallel scenarios must be at least 1, not {workers}")
@@ -76,11 +82,17 @@ def run_suite(
     collector = RunCollector()
     dispatcher = Dispatcher([collector, *reporters], setup.stop)
     options = {"workers": workers, **(options or {})}
+    if second is not None:
+        options["secondCluster"] = sorted(item.id for item in second.scenarios)
     begun = begun or RunResult(
         run=header(scenarios, setup, options, shard), finished=(), footer=None
     )
-    remaining = begun.rest(scenarios)
-    suite = _Suite(remaining, setup, dispatcher, collector, workers, begun, max_failures)
+    suite = _Suite(begun.rest(scenarios), setup, dispatcher, collector, begun, max_failures)
+    elsewhere = {item.id for item in second.scenarios} if second else set()
+    here = [item for item in suite.scenarios if item.id not in elsewhere]
+    suite.add_target(setup, here, workers)
+    if second is not None:
+        suite.add_target(second.setup, second.scenarios, slots=1)
     with ThreadPoolExecutor(1, thread_name_prefix="run") as pool:
         try:
             run = pool.submit(suite.run)
@@ -106,16 +118,18 @@ class _Suite:
     setup: Setup
     dispatcher: Dispatcher
     collector: RunCollector
-    workers: int
     begun: RunResult
     max_failures: int = 0
     finished: dict[str, ScenarioFinished] = field(default_factory=dict)
+    _targets: list[_OnTarget] = field(default_factory=list)
     _failures: int = 0
+    _counting: threading.Lock = field(default_factory=threading.Lock)
 
-    def __post_init__(self) -> None:
-        self._schedule = Schedule(
-            self.scenarios, self.setup.opened.capabilities, self.workers, self.setup.explain_skip
-        )
+    def add_target(self, setup: Setup, scenarios: Sequence[LoadedScenario], slots: int) -> None:
+        """Add a target with what is to run there."""
+        capabilities = setup.opened.capabilities
+        schedule = Schedule(scenarios, capabilities, slots, setup.explain_skip)
+        self._targets.append(_OnTarget(scenarios, setup, schedule))
 
     def run(self) -> RunResult:
         start = time.perf_counter()
@@ -140,36 +154,44 @@ class _Suite:
                 interrupted=interrupted,
                 left=leftovers,
                 terminating=terminating,
+                memory=self._measure_memory(),
             )
         )
         self.dispatcher.check(_became_of(ordered, leftovers))
         return replace(self.collector.result(), finished=ordered)
 
+    def _measure_memory(self) -> dict[str, int]:
+        # ru_maxrss is in KiB (getrusage(2)).
+        memory = {"suite": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10}
+        peaks = [target.setup.opened.target.peak_memory() for target in self._targets]
+        if known := [peak for peak in peaks if peak is not None]:
+            memory["cluster"] = sum(known)
+        return memory
+
     def interrupt(self, reason: str = "interrupted") -> None:
         """Begin no more scenarios, and let those that run clean up."""
         self.setup.stop.set()
-        self.dispatcher.dispatch(RunStopping(reason, self._schedule.running))
+        self.dispatcher.dispatch(RunStopping(reason, self._list_running()))
 
     def _work(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Run all; what is left, in words, and the namespaces that are still terminating."""
-        scope = self.setup.opened.target.scope(f"dra-{self.setup.run}")
-        ledger = Ledger(scope, {RUN_LABEL: self.setup.run})
-        leftovers: tuple[str, ...] = ()
-        try:
-            try:
-                for profile in self.setup.profiles(self.scenarios):
-                    ensure_classes(profile, scope, ledger)
-                self._schedule.run(self._run, self._take, self._ends)
-            finally:
-                # After the last scenario, whose claims need the classes; also if one raised.
-                leftovers = ledger.cleanup(CLASSES_GONE)
-            owned, terminating = last_look(scope, self.setup, self._namespaces())
-        finally:
-            scope.close()
-        return leftovers + owned, terminating
+        with ThreadPoolExecutor(len(self._targets), thread_name_prefix="target") as threads:
+            ends = [threads.submit(self._work_on, target) for target in self._targets]
+        both = [end.result() for end in ends]
+        return sum((left for left, _ in both), ()), sum((going for _, going in both), ())
 
-    def _run(self, loaded: LoadedScenario, pool: NodePool, slot: Slot) -> ScenarioFinished:
-        return run_scenario(loaded, self.setup, self.dispatcher.dispatch, slot, pool)
+    def _work_on(self, target: _OnTarget) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        run = partial(self._run, target.setup)
+        try:
+            return target.work(run, self._take, self._ends, self.finished)
+        except BaseException:
+            self.setup.stop.set()  # the run has failed; the other target's scenarios clean up
+            raise
+
+    def _run(
+        self, setup: Setup, loaded: LoadedScenario, pool: NodePool, slot: Slot
+    ) -> ScenarioFinished:
+        return run_scenario(loaded, setup, self.dispatcher.dispatch, slot, pool)
 
     def _take(self, loaded: LoadedScenario, future: Future[ScenarioFinished]) -> None:
         try:
@@ -178,32 +200,73 @@ class _Suite:
             self._end(loaded, Outcome.ERROR, f"the suite failed: {type(error).__name__}: {error}")
         if not self.max_failures:
             return
-        failures_before, rows = self._failures, self.collector.result().scenarios
-        self._failures = sum(row.failed for row in rows if row.scenario.id in self.finished)
-        if failures_before < self.max_failures <= self._failures:
+        with self._counting:
+            failures_before, rows = self._failures, self.collector.result().scenarios
+            self._failures = sum(row.failed for row in rows if row.scenario.id in self.finished)
+            reached = failures_before < self.max_failures <= self._failures
+        if reached:
             reason = f"{counted(self._failures, 'scenario')} failed, the limit of --maxfail"
-            self.dispatcher.dispatch(RunStopping(reason, self._schedule.running))
+            self.dispatcher.dispatch(RunStopping(reason, self._list_running()))
 
     def _ends(self) -> bool:
         enough = 0 < self.max_failures <= self._failures
         return enough or self.setup.stop.is_set()
 
-    def _namespaces(self) -> set[str]:
-        """Namespaces of the first attempt at each scenario, and of the last."""
-        ran = [
-            (loaded, self.finished[loaded.id])
-            for loaded in self.scenarios
-            if loaded.id in self.finished
-            and self.finished[loaded.id].outcome is not Outcome.SKIPPED
-        ]
-        # Attempts between them are seen by the run label (`last_look`).
-        first = {self.setup.name_namespace(loaded) for loaded, _ in ran}
-        return first | {finished.namespace for _, finished in ran if finished.namespace}
+    def _list_running(self) -> tuple[str, ...]:
+        return tuple(name for target in self._targets for name in target.schedule.running)
 
     def _end(self, loaded: LoadedScenario, outcome: Outcome, message: str) -> None:
         """Report a scenario that could not report itself."""
         self.finished[loaded.id] = without_steps(loaded, outcome, message)
         report_end(self.finished[loaded.id], self.setup, self.dispatcher.dispatch)
+
+
+@dataclass(frozen=True)
+class _OnTarget:
+    """The scenarios of a run on one of its targets."""
+
+    scenarios: Sequence[LoadedScenario]
+    setup: Setup
+    schedule: Schedule
+
+    def work(
+        self,
+        run: Callable[[LoadedScenario, NodePool, Slot], ScenarioFinished],
+        ended: Callable[[LoadedScenario, Future[ScenarioFinished]], None],
+        stopping: Callable[[], bool],
+        finished: Mapping[str, ScenarioFinished],
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Run all; what is left, in words, and the namespaces that are still terminating.
+
+        Args:
+            finished: how those ended that have; ``ended`` adds to it.
+        """
+        scope = self.setup.opened.target.scope(f"dra-{self.setup.run}")
+        ledger = Ledger(scope, {RUN_LABEL: self.setup.run})
+        leftovers: tuple[str, ...] = ()
+        try:
+            try:
+                for profile in self.setup.profiles(self.scenarios):
+                    ensure_classes(profile, scope, ledger)
+                self.schedule.run(run, ended, stopping)
+            finally:
+                # After the last scenario, whose claims need the classes; also if one raised.
+                leftovers = ledger.cleanup(CLASSES_GONE)
+            owned, terminating = last_look(scope, self.setup, self._namespaces(finished))
+        finally:
+            scope.close()
+        return leftovers + owned, terminating
+
+    def _namespaces(self, finished: Mapping[str, ScenarioFinished]) -> set[str]:
+        """Namespaces of the first attempt at each scenario, and of the last."""
+        ran = [
+            (loaded, finished[loaded.id])
+            for loaded in self.scenarios
+            if loaded.id in finished and finished[loaded.id].outcome is not Outcome.SKIPPED
+        ]
+        # Attempts between them are seen by the run label (`last_look`).
+        first = {self.setup.name_namespace(loaded) for loaded, _ in ran}
+        return first | {ended.namespace for _, ended in ran if ended.namespace}
 
 
 def _became_of(finished: Sequence[ScenarioFinished], left: Sequence[str]) -> str:

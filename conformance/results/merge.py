@@ -7,7 +7,7 @@ reported. Files that are not of one plan are refused, because their sum would sa
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +38,7 @@ from conformance.scenario.selection import Selection
 from kube.base.errors import UsageError
 from kube.base.redaction import redact_json
 
-OWN_OPTIONS = ("name", "workers")
+OWN_OPTIONS = ("name", "workers", "secondCluster")
 """Options in which the shards of one plan may differ: each may have a cluster of its own."""
 
 TELLING = ("$.suiteVersion", "$.target", "$.kubernetesVersion", "$.driver", "$.shards")
@@ -173,7 +173,14 @@ def _footer(run: str, parts: Sequence[RecordedRun]) -> RunFinished:
         interrupted=any(item.interrupted for item in parts),
         left=tuple(name for item in ended for name in item.left),
         terminating=tuple(name for item in ended for name in item.terminating),
+        memory=_most_of_any([item.memory for item in ended]),
     )
+
+
+def _most_of_any(memories: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return of each name the largest number: shards may have run on one machine or on several."""
+    names = sorted({name for memory in memories for name in memory})
+    return {name: max(memory.get(name, 0) for memory in memories) for name in names}
 
 
 def _finished_at(part: RecordedRun) -> str:

@@ -213,6 +213,13 @@ class Target(Protocol):
         """Seconds of the target's time, for durations."""
         ...
 
+    def peak_memory(self) -> int | None:
+        """Bytes that the programs which the target consists of had at most, beside this process.
+
+        None where they cannot be seen, or where there are none.
+        """
+        ...
+
     def close(self) -> None:
         """Release connections and threads. Deletes nothing. Can be called again."""
         ...

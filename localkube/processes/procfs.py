@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 import psutil
@@ -72,6 +72,21 @@ def in_cgroup(name: str) -> list[int]:
         if any(path == name or path.startswith(name + "/") for path in paths):
             pids_in_cgroup.append(pid)
     return pids_in_cgroup
+
+
+def peak_memory(pids: Iterable[int]) -> int:
+    """Return the sum of the most physical memory that each process ever had, in bytes.
+
+    ``VmHWM`` of proc_pid_status(5). More than they had together: a page that several share counts
+    for each, and their peaks need not have been at the same time. One that is gone counts nothing.
+    """
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in (_PROC / str(pid) / "status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    total += int(line.split()[1]) << 10
+    return total
 
 
 def list_mounts(pid: int | str = "self") -> list[tuple[Path, str]]:

@@ -52,6 +52,7 @@ class Miniature:
         self.changes = 0
         self.samples: list[Sample] | None = None
         self.served = {"v1", "resource.k8s.io/v1"}
+        self.memory: int | None = None
 
     def capabilities(self) -> Capabilities:
         return Capabilities(
@@ -74,6 +75,9 @@ class Miniature:
 
     def now(self) -> float:
         return self.time
+
+    def peak_memory(self) -> int | None:
+        return self.memory
 
     def close(self) -> None:
         self.closed += 1

@@ -21,7 +21,7 @@ from localkube.layout import Layout
 from localkube.processes import procfs
 from localkube.processes.supervision import Processes, ProcessRecord, ProcessSpec
 from localkube.processes.tools import describe_log
-from localkube.removal import remove_cluster
+from localkube.removal import find_processes, remove_cluster
 from tests.localkube.test_local_config import make_state
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
@@ -246,6 +246,20 @@ def test_only_the_last_lines_of_a_log_are_told(tmp_path: Path) -> None:
     text = describe_log(log, lines=2)
     assert text.splitlines()[1:] == ["  line 98", "  line 99"]
     assert "empty" in describe_log(tmp_path / "none.log")
+
+
+def test_the_memory_that_a_process_had_counts_when_it_has_let_go_of_it(layout: Layout) -> None:
+    script = "import time; block = b'x' * (64 << 20); del block; print('let go', flush=True)"
+    command = (sys.executable, "-c", f"{script}; time.sleep(1000)")
+    record = Processes(layout).start(spec(layout, *command))
+    deadline = time.monotonic() + 10
+    while "let go" not in layout.log("etcd").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    peak = procfs.peak_memory(find_processes(layout))
+    assert 64 << 20 <= peak < 128 << 20
+    assert procfs.peak_memory([record.identity.pid, record.identity.pid]) == 2 * peak
+    assert procfs.peak_memory([2**22 + 1]) == 0  # no process: pid_max(5) is at most 2^22
 
 
 def test_removal_finds_a_process_that_was_never_written_down(layout: Layout) -> None:

@@ -116,6 +116,7 @@ def ended(events: Sequence[ScenarioFinished], **changes: Any) -> RunFinished:
         "seconds": 60.0,
         "interrupted": False,
         "left": (),
+        "memory": {"suite": 310 << 20, "cluster": 1900 << 20},
     }
     return RunFinished(**{**values, **changes})
 

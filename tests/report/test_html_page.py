@@ -65,7 +65,8 @@ def test_a_page_shows_the_whole_run(tmp_path: Path) -> None:
         "passed | core/passing | identical | 0.50 s | What core/passing shows.",
         "extended, ResourceClaim, allocation | needs gate DRAAdminAccess",
         "Kubernetes | 1.37.1 | driver | gpu.nvidia.com | image | none | simulated | NVML | suite",
-        f"options | binaries=<path>/bin, cluster=local | result file | {result.digest}",
+        "options | binaries=<path>/bin, cluster=local | memory at most | suite 310 MiB, cluster",
+        f"cluster 1900 MiB | result file | {result.digest}",
     ):
         assert said in text
 

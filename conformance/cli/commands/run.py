@@ -20,9 +20,11 @@ from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.options import EXECUTION, OUTPUT, RunOptions
 from conformance.engine.plan import header, plan, shard_of
+from conformance.engine.second import Second, may_have_second, start_second
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.report.folder import OutputFolder
+from conformance.results.events.result import RunResult
 from conformance.results.events.run import ShardPlan
 from conformance.results.merge import only_failed, resumed, to_resume
 from conformance.scenario.loader import LoadedScenario
@@ -216,36 +218,61 @@ class _Job:
             debug_log(self.output / DEBUG_LOG if self.run_options.debug else None),
         ):
             interrupted_run = to_resume(self.output) if self.execution.resume else None
+            # Asked before the first runs: a cluster that is there already is used alone.
+            second_allowed = may_have_second(self.options, self.execution.workers)
             with open_target(self.options, print_progress) as opened:
                 setup, begun = self._make_setup(opened), None
                 if interrupted_run is not None:
                     head = header(self.scenarios, setup, self.recorded_options, self.shard)
                     begun = resumed(interrupted_run, head)
                     check_nothing_left(opened, interrupted_run.run.run)
-                pending_scenarios = begun.rest(self.scenarios) if begun else self.scenarios
-                if self.run_options.compare and pending_scenarios:
-                    from conformance.compare.compare_scenarios import compare_with
-                    from conformance.compare.reference import run_on_reference
-
-                    print_progress("running the same scenarios on the reference")
-                    on_the_reference = run_on_reference(pending_scenarios, opened, self.run_id)
-                    setup = replace(setup, compare=compare_with(on_the_reference))
-                with open_reporters(
-                    folder, verbose=self.execution.verbose, durations=self.execution.durations
-                ) as reporters:
-                    result = run_suite(
-                        self.scenarios,
-                        setup,
-                        reporters,
-                        workers=self.execution.workers,
-                        options=self.recorded_options,
-                        shard=self.shard,
-                        max_failures=1 if self.execution.fail_fast else self.execution.maxfail,
-                        timeout=time_limit,
-                        begun=begun,
-                    )
+                pending = begun.rest(self.scenarios) if begun else self.scenarios
+                offered = pending if second_allowed else ()
+                with start_second(offered, setup, print_progress) as await_second:
+                    # The reference runs while the second cluster starts.
+                    setup = self._with_comparison(setup, pending)
+                    second = await_second()
+                    if second is not None:
+                        compared = self._with_comparison(second.setup, second.scenarios)
+                        second = replace(second, setup=compared)
+                    result = self._run_suite(setup, second, begun, folder, time_limit)
             finish_reports(self.output)
         return conclude_run(result).code
+
+    def _run_suite(
+        self,
+        setup: Setup,
+        second: Second | None,
+        begun: RunResult | None,
+        folder: OutputFolder,
+        time_limit: float,
+    ) -> RunResult:
+        with open_reporters(
+            folder, verbose=self.execution.verbose, durations=self.execution.durations
+        ) as reporters:
+            return run_suite(
+                self.scenarios,
+                setup,
+                reporters,
+                workers=self.execution.workers,
+                options=self.recorded_options,
+                shard=self.shard,
+                max_failures=1 if self.execution.fail_fast else self.execution.maxfail,
+                timeout=time_limit,
+                begun=begun,
+                second=second,
+            )
+
+    def _with_comparison(self, setup: Setup, scenarios: Sequence[LoadedScenario]) -> Setup:
+        """Return the setup with what compares these scenarios, where that was asked for."""
+        if not self.run_options.compare or not scenarios:
+            return setup
+        from conformance.compare.compare_scenarios import compare_with
+        from conformance.compare.reference import run_on_reference
+
+        print_progress("running the same scenarios on the reference")
+        on_the_reference = run_on_reference(scenarios, setup.opened, self.run_id)
+        return replace(setup, compare=compare_with(on_the_reference))
 
     def _make_setup(self, opened: Opened) -> Setup:
         retries, time_factor = self.run_options.retries, self.run_options.time_factor

@@ -193,6 +193,8 @@ class RunFinished:
     Attributes:
         left: what the run made and could not remove.
         terminating: empty namespaces that the cluster was still removing.
+        memory: how many bytes of physical memory ``suite`` and ``cluster`` had at most; without
+            ``cluster`` where its programs are not on this machine, and empty in older results.
     """
 
     run: str
@@ -202,3 +204,4 @@ class RunFinished:
     interrupted: bool
     left: tuple[str, ...]
     terminating: tuple[str, ...] = ()
+    memory: Mapping[str, int] = field(default_factory=dict)

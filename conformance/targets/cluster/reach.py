@@ -30,7 +30,7 @@ CdiFiles = Callable[[], Iterable[tuple[str, bytes]]]
 class ComponentControl(Protocol):
     """The starter of a cluster, as far as it can act on its components (`LocalCluster`).
 
-    Each method takes the name of one component and returns when that is done.
+    A method that takes the name of one component returns when that is done.
     """
 
     def disturb(self, component: str, action: str) -> None:
@@ -41,6 +41,9 @@ class ComponentControl(Protocol):
 
     def metrics(self, component: str) -> str | None:
         """Return its metrics as text; None where it does not answer now."""
+
+    def peak_memory(self) -> int:
+        """Return how many bytes its programs and pods had at most (`Target.peak_memory`)."""
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,10 @@ class ClusterTarget:
     def now(self) -> float:
         return time.monotonic()
 
+    def peak_memory(self) -> int | None:
+        control = self._shared.reach.control
+        return None if control is None else control.peak_memory()
+
     def close(self) -> None:
         """Close the target and its scopes that are still open."""
         self._shared.health.stop()

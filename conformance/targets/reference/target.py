@@ -233,6 +233,10 @@ class ReferenceTarget:
         with self.lock:
             return self.world.clock.now
 
+    def peak_memory(self) -> int | None:
+        """Return None: all of it is in this process."""
+        return None
+
     def close(self) -> None:
         """Remove the driver's files. Can be called again."""
         self._remove()

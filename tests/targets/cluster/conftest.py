@@ -29,6 +29,9 @@ class RecordingControl:
     def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
         self.requests.append((component, f"gates {dict(gates)}"))
 
+    def peak_memory(self) -> int:
+        return 3 << 20
+
     def metrics(self, component: str) -> str | None:
         self.requests.append((component, "metrics"))
         return self.answer

@@ -36,6 +36,11 @@ def test_the_control_plane_is_asked_where_the_clusters_source_can(make_target: M
     assert control.requests == [("kube-scheduler", "metrics")]
 
 
+def test_memory_is_known_where_the_clusters_source_can_see_it(make_target: MakeTarget) -> None:
+    assert make_target(reach=Reach(control=RecordingControl())).peak_memory() == 3 << 20
+    assert make_target().peak_memory() is None
+
+
 def test_who_does_not_answer_tells_nothing(make_target: MakeTarget) -> None:
     scope = make_target(reach=Reach(control=RecordingControl())).scope("demo")
     assert scope.observe.samples("kube-scheduler", CREATES, None) is None
