@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,8 @@ def test_libyaml_reads_as_python_does(among: int, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(yamlfile, "BoundedLoader", yaml.SafeLoader)
     for file, documents in zip(files, fast, strict=True):
         assert read_documents(file) == documents, (file, SAMPLE)
+
+
+def test_a_document_can_be_given_to_another_process_with_its_lines() -> None:
+    [document] = parse_documents("a:\n- b\n", FILE)
+    assert pickle.loads(pickle.dumps(document)) == document

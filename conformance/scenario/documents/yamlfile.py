@@ -208,6 +208,9 @@ class LazyLines(Mapping[PathTuple, int]):
     def __len__(self) -> int:
         return len(self._by_path)
 
+    def __reduce__(self) -> tuple[type[dict[PathTuple, int]], tuple[dict[PathTuple, int]]]:
+        return dict, (dict(self._by_path),)  # to another process go the lines themselves
+
 
 def _compose_documents(text: str, file: Path) -> Iterator[Document]:
     """Yield documents of a text with something unusual, or say what it is, by PyYAML's nodes."""
