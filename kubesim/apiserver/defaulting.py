@@ -86,6 +86,10 @@ def apply_to_status(obj: Obj) -> None:
     """Complete an object whose status was changed, in its stored version, in place."""
     if obj["kind"] == "Node":
         _default_node_status(obj.get("status") or {})
+    elif obj["kind"] == "ResourceClaim":
+        for result in results_of(obj):
+            for toleration in result.get("tolerations") or []:
+                toleration.setdefault("operator", "Equal")
 
 
 def _default_node_status(status: Obj) -> None:
