@@ -170,6 +170,7 @@ def test_where_it_cannot_be_started_all_run_on_the_first(monkeypatch: pytest.Mon
     [
         ({}, None, (), True),
         ({}, 4, (), False),
+        ({"nodes": 1}, None, (), False),
         ({"keep": True}, None, (), False),
         ({"cluster": "kind"}, None, (), False),
         ({}, None, ("mine",), False),
