@@ -20,7 +20,7 @@ from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.steps import Step
 from conformance.seam.values import Capabilities, FreeDevices
 from conformance.targets.opening.offer import with_devices
-from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.options import DEFAULT_VERSION, TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceTarget
 from kube.base.errors import UsageError
@@ -142,7 +142,10 @@ def test_what_older_kubelets_lack_is_a_reason_to_skip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gate", "reason"),
     [
-        ("DRAExtendedResource", "feature gate DRAExtendedResource is locked in Kubernetes 1.37.1"),
+        (
+            "DRAExtendedResource",
+            f"feature gate DRAExtendedResource is locked in Kubernetes {DEFAULT_VERSION}",
+        ),
         ("DRADeviceTaints", None),
     ],
 )
