@@ -71,17 +71,42 @@ class _Loader(BoundedLoader):
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
-        self._text = data.decode("utf-8", "replace") if b"\\/" in data else ""
+        looked_at = b"\\/" in data or b"?" in data
+        self._text = data.decode("utf-8", "replace") if looked_at else ""
+        self._brackets = 0  # around what is composed
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
         node = super().compose_scalar_node(anchor)
-        if self._text and node.style == '"':
-            written = self._text[node.start_mark.index : node.end_mark.index]
-            if _ESCAPED_SLASH.search(written):  # which libyaml knows
-                raise yaml.MarkedYAMLError(
-                    problem="a slash may not be escaped", problem_mark=node.start_mark
-                )
+        if problem := self._find_problem(node):
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return node
+
+    def _find_problem(self, node: yaml.ScalarNode) -> str:
+        """Say what of a scalar libyaml takes and Go's reader does not; empty: nothing."""
+        if not self._text:
+            return ""
+        start, end = node.start_mark.index, node.end_mark.index
+        if node.style == '"' and _ESCAPED_SLASH.search(self._text[start:end]):
+            return "a slash may not be escaped"
+        if not node.style and self._brackets and "?" in self._text[start:end]:
+            return "a question mark ends a scalar between brackets"
+        return ""
+
+    def compose_sequence_node(self, anchor: Any) -> yaml.SequenceNode:
+        flow = self.peek_event().flow_style
+        self._brackets += flow
+        try:
+            return super().compose_sequence_node(anchor)
+        finally:
+            self._brackets -= flow
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        flow = self.peek_event().flow_style
+        self._brackets += flow
+        try:
+            return super().compose_mapping_node(anchor)
+        finally:
+            self._brackets -= flow
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()
