@@ -17,7 +17,7 @@ from conformance.engine.setup import Setup
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import find_cluster, open_target
-from kube.base.errors import InfrastructureError
+from kube.base.errors import ConformanceError
 from kube.base.text import counted
 from localkube.base import Progress
 from localkube.options import has_room_for
@@ -88,7 +88,7 @@ def start_second(
         def wait() -> Second | None:
             try:
                 opened = start.result()
-            except InfrastructureError as error:
+            except ConformanceError as error:  # also of what stands in its way, as on its name
                 say(f"could not be started, its scenarios run on the first: {error}")
                 return None
             second = replace(setup, opened=opened, lost=LostDriver())

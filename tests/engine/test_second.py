@@ -19,7 +19,7 @@ from conformance.results.events.scenario import Outcome
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened
-from kube.base.errors import InfrastructureError
+from kube.base.errors import ConformanceError, InfrastructureError, UsageError
 from kube.values import Obj
 from tests.engine.miniature import Miniature, Recorder, scenario, setup
 from tests.engine.schedule.kit import STEPS
@@ -149,10 +149,13 @@ def test_without_memory_for_it_there_is_none(
     assert started == []
 
 
-def test_where_it_cannot_be_started_all_run_on_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [InfrastructureError, UsageError])
+def test_where_it_cannot_be_started_all_run_on_the_first(
+    kind: type[ConformanceError], monkeypatch: pytest.MonkeyPatch
+) -> None:
     @contextmanager
     def open_target(*_: object) -> Iterator[Opened]:
-        raise InfrastructureError("no address is free")
+        raise kind("no address is free")
         yield
 
     monkeypatch.setattr(module, "open_target", open_target)
