@@ -85,8 +85,10 @@ _NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS, which who is not root nee
 def known_syscalls() -> Mapping[int, Syscall]:
     """Return number -> system call of this machine; empty: the machine is not known."""
     machine = _MACHINES.get(platform.machine())
-    if machine is None:
-        return {}
+    return {} if machine is None else _number_calls(machine)
+
+
+def _number_calls(machine: _Machine) -> dict[int, Syscall]:
     return dict(zip(machine.numbers, [*_BY_DESCRIPTOR, *_BELOW_A_FOLDER, *_BY_PATH], strict=False))
 
 
@@ -98,7 +100,7 @@ def _build_filter(machine: _Machine) -> bytes:
     """
     load, equal, any_bit, end = 0x20, 0x15, 0x45, 0x06
     allow, ask = 0x7FFF0000, 0x7FC00000
-    calls = dict(zip(machine.numbers, [*_BY_DESCRIPTOR, *_BELOW_A_FOLDER, *_BY_PATH], strict=False))
+    calls = _number_calls(machine)
     opens = {call.name: number for number, call in calls.items() if call.name in _FLAGS}
     others = [number for number in calls if number not in opens.values()]
     last = len(others) + 3 * len(opens)  # of the instructions between the number and the two ends

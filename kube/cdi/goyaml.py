@@ -92,22 +92,6 @@ class _Loader(BoundedLoader):
             return "a question mark ends a scalar between brackets"
         return ""
 
-    def compose_sequence_node(self, anchor: Any) -> yaml.SequenceNode:
-        flow = self.peek_event().flow_style
-        self._brackets += flow
-        try:
-            return super().compose_sequence_node(anchor)
-        finally:
-            self._brackets -= flow
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        flow = self.peek_event().flow_style
-        self._brackets += flow
-        try:
-            return super().compose_mapping_node(anchor)
-        finally:
-            self._brackets -= flow
-
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()
         if isinstance(event, AliasEvent):
@@ -116,7 +100,11 @@ class _Loader(BoundedLoader):
         if event.anchor is not None:  # given a second time, it stands for what comes later
             self.anchors.pop(event.anchor, None)
             self._sizes.pop(event.anchor, None)
-        return super().compose_node(parent, index)
+        in_brackets = bool(getattr(event, "flow_style", False))
+        self._brackets += in_brackets
+        node = super().compose_node(parent, index)
+        self._brackets -= in_brackets
+        return node
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> str:  # noqa: ARG002
         return ""

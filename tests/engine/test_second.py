@@ -98,16 +98,11 @@ def test_a_cluster_that_breaks_ends_the_run_on_the_other_one() -> None:
         def owned(self, *_: object, **__: object) -> list[Any]:
             raise RuntimeError("no answer")
 
-    first, run = Miniature(), given(Miniature())
-    second = Second(given(Broken()), (DISRUPTING[0],))
-    shared = replace(second.setup, stop=run.stop)
+    first = Miniature()
+    run = given(first)
+    second = Second(replace(given(Broken()), stop=run.stop), (DISRUPTING[0],))
     with pytest.raises(RuntimeError, match="no answer"):
-        run_suite(
-            [DISRUPTING[0], *plain(2)],
-            replace(given(first), stop=run.stop),
-            [],
-            second=replace(second, setup=shared),
-        )
+        run_suite([DISRUPTING[0], *plain(2)], run, [], second=second)
     assert run.stop.is_set()
     assert first.objects == {}
 
