@@ -30,3 +30,8 @@ def results_of(claim: Mapping[str, Any]) -> list[Obj]:
     """Return the devices that are allocated to a claim (``status.allocation.devices.results``)."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
     return (allocation.get("devices") or {}).get("results") or []
+
+
+def is_allocated(claim: Mapping[str, Any]) -> bool:
+    """Return whether a claim has been given devices, or none as it asked for none."""
+    return bool((claim.get("status") or {}).get("allocation"))

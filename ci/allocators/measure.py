@@ -26,6 +26,7 @@ from conformance.allocators.program import Program
 from conformance.allocators.questions import VECTORS, AskedQuestion, draw_questions, read_questions
 from conformance.allocators.record import CheckHeader
 from conformance.allocators.report import ALL, CheckResult
+from kube.slices import is_allocated
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = ROOT / "ci/allocators/results.json"
@@ -159,9 +160,7 @@ def _ask(item: Implementation, questions: Sequence[AskedQuestion], *, small: int
 def _can_be(question: Json, place: str) -> bool:
     """Whether nodes of a question may be to be made: what is not there is not in use or updated."""
     pods = (question, *question.get("following", ()))
-    given = any(
-        (item.get("status") or {}).get("allocation") for pod in pods for item in pod["claims"]
-    )
+    given = any(is_allocated(item) for pod in pods for item in pod["claims"])
     updating = "updating" in features_of(question)
     return place != "template" or not (question.get("allocated") or given or updating)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from kube.slices import is_allocated, results_of
+
 Json = Mapping[str, Any]
 
 
@@ -54,8 +56,7 @@ def _devices(question: Json) -> Iterator[Json]:
 
 def _results(question: Json) -> Iterator[Json]:
     for claim in question.get("allocated") or ():
-        allocation = (claim.get("status") or {}).get("allocation") or {}
-        yield from (allocation.get("devices") or {}).get("results") or ()
+        yield from results_of(claim)
 
 
 def _any(
@@ -104,7 +105,7 @@ def _is_updated(question: Json) -> bool:
 
 
 def _has_allocated_claims(question: Json) -> bool:
-    return any((claim.get("status") or {}).get("allocation") for claim in _claims(question))
+    return any(map(is_allocated, _claims(question)))
 
 
 def _has_alternatives(question: Json) -> bool:

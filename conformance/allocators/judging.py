@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from conformance.allocators.contract import AllocationAnswer, PodAnswer
+from kube.slices import is_allocated
 from reference_allocator.api.reading import InputError
 from reference_allocator.cel import CelUnsupportedError
 from reference_allocator.checks import Violation, check
@@ -158,7 +159,7 @@ def question_of_pod(question: Json, node: Json, before: Sequence[PodAnswer]) -> 
         _key_of(claim): claim
         for pod in pods
         for claim in pod.get("claims") or ()
-        if (claim.get("status") or {}).get("allocation")
+        if is_allocated(claim)
     }
     for number, (pod, answer) in enumerate(zip(pods, before, strict=False)):
         claims = [*(pod.get("claims") or ()), _extended_claim(f"-{number}")]
@@ -215,11 +216,7 @@ def _judge_fit(node: str, given: PodAnswer, right: Mapping[str, Any]) -> Finding
 
 def _judge_devices(question: Json, node: str, given: PodAnswer, kubernetes: str) -> Finding | None:
     wanted = _all_claims(question)
-    pending = [
-        index
-        for index, claim in enumerate(wanted)
-        if not (claim.get("status") or {}).get("allocation")
-    ]
+    pending = [index for index, claim in enumerate(wanted) if not is_allocated(claim)]
     if not pending:
         return None
     broken = "" if len(given.allocations) == len(wanted) else "allocations: there are none"
@@ -281,7 +278,7 @@ def snapshot_of(question: Mapping[str, Any], kubernetes: str = LATEST) -> Snapsh
     parts["deviceClasses"] = [
         *{item["metadata"]["name"]: item for item in parts["deviceClasses"]}.values()
     ]
-    given = [item for item in parts["claims"] if (item.get("status") or {}).get("allocation")]
+    given = [item for item in parts["claims"] if is_allocated(item)]
     if given:
         names = [item["metadata"] for item in given]
         parts["claims"] = [item for item in parts["claims"] if item not in given]

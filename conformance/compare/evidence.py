@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kube.base.errors import UsageError
+from kube.slices import is_allocated
 from reference_allocator.api import NodeSelector
 from reference_allocator.api.reading import (
     InputError,
@@ -52,11 +53,6 @@ def undecided_claims(snapshot: Obj) -> tuple[Obj, ...]:
     """Return the claims that a snapshot leaves to be allocated."""
     read = ask_reference(lambda: Snapshot.from_dict(snapshot))
     return tuple(dict(claim) for claim in read.claims if not is_allocated(claim))
-
-
-def is_allocated(claim: Object) -> bool:
-    """Return whether a claim has been given devices, or none as it asked for none."""
-    return bool((claim.get("status") or {}).get("allocation"))
 
 
 def eligible_nodes(

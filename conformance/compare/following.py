@@ -15,7 +15,6 @@ from conformance.compare.case import Case, Key, named_keys
 from conformance.compare.evidence import (
     Object,
     has_ended,
-    is_allocated,
     key_of,
     mapping_field,
     name_of,
@@ -23,6 +22,7 @@ from conformance.compare.evidence import (
 from conformance.compare.node_errors import NodeErrors
 from conformance.compare.related import Relations, node_of, pool_of
 from conformance.seam.pods import reduced_pod
+from kube.slices import is_allocated
 from reference_allocator.api.reading import (
     InputError,
     expect_object,

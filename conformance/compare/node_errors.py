@@ -12,8 +12,9 @@ import time
 from collections.abc import Mapping
 
 from conformance.compare.case import Case, Key, Placement
-from conformance.compare.evidence import Object, is_allocated
+from conformance.compare.evidence import Object
 from conformance.compare.related import Relations, node_of, pool_of, pools_in_use
+from kube.slices import is_allocated
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import Node, ResourceClaim
 from reference_allocator.snapshot import Snapshot
