@@ -68,10 +68,12 @@ _PASSING: Final = (_STATE, _CONDITION, _HEALTH)
 
 _SCHEDULING: Final = ("FailedScheduling of ", "PodScheduled=False: Unschedulable: ")
 _IN_FLIGHT: Final = " is in the process of being allocated. "
+_CHANGED: Final = re.compile(r" got (de)?allocated elsewhere in the meantime$")
 _COUNTS: Final = re.compile(r"\d+(?:/\d+)? (?=nodes? )|\d+ (?=\w)")
 _OF_OTHER_NODES: Final = re.compile(
     r"(, )?(\d+ )?node\(s\) (didn't match Pod's node affinity/selector"
-    r"|didn't satisfy plugin\(s\) \[NodeAffinity\]|had untolerated taint\(s\))(?=[.,])"
+    r"|didn't satisfy plugin\(s\) \[NodeAffinity\]|had untolerated taint\(s\)"
+    r"|were unschedulable)(?=[.,])"
 )
 _UNSCHEDULED: Final = re.compile(r"Pod (\S+): Warning FailedScheduling of \S+: (.*)")
 _SHORTAGE: Final = re.compile(
@@ -81,6 +83,7 @@ _REFUSED: Final = "NodePrepareResources failed for ResourceClaim "
 _ABSENT: Final = re.compile(
     r"FailedPrepareDynamicResources .*( is not registered$|: code = Unavailable desc = connection )"
 )
+_STILL_PREPARED: Final = re.compile(r"\bdevice \S+ is still prepared for claim ")
 _BEING_UNPREPARED: Final = re.compile(r"FailedPrepareDynamicResources .* is being unprepared$")
 _OWN_WORDS: Final = re.compile(
     rf"(?<={_REFUSED})(?P<claim>\S+): .*|(?P<container>container \S+: claim:\S+): \S+/\S+=\S+:"
@@ -154,7 +157,7 @@ def _without_own_words(text: str) -> str:
 
 
 def _without_other_nodes(text: str) -> str:
-    return _COUNTS.sub("", _OF_OTHER_NODES.sub("", text))
+    return _COUNTS.sub("", _OF_OTHER_NODES.sub("", text)).replace(": , ", ": ")
 
 
 RULES: Final[Sequence[Rule]] = (
@@ -204,6 +207,12 @@ RULES: Final[Sequence[Rule]] = (
         lambda line: line.on_target and _IN_FLIGHT in line.text,
     ),
     Rule(
+        "changed-meanwhile",
+        "somebody else, such as the controller that deallocates, may write a claim between a"
+        " scheduler's decision and its binding; the reference does both at once",
+        lambda line: line.on_target and _CHANGED.search(line.text) is not None,
+    ),
+    Rule(
         "passing-shortage",
         "pods that end, and other scenarios, have devices for a while that are free on the"
         " reference; whether the scheduler was right is judged of each decision",
@@ -226,6 +235,12 @@ RULES: Final[Sequence[Rule]] = (
         "whether a pod comes while a kubelet unprepares its claim is a matter of time, of which the"
         " reference needs none until a driver is back",
         lambda line: _BEING_UNPREPARED.search(line.text) is not None,
+    ),
+    Rule(
+        "still-prepared",
+        "a claim whose pod was deleted by force is gone before its kubelet has had it unprepared,"
+        " and its device may be another's by then; on the reference unpreparing takes no time",
+        lambda line: line.on_target and _STILL_PREPARED.search(line.text) is not None,
     ),
     Rule(
         "drivers-words",

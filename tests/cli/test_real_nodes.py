@@ -89,11 +89,11 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Somebody]:
         admin.close()
 
 
-MOST_SAID_OTHERWISE = 3
-"""Scenarios with a line of an event or status that no rule explains yet.
+MOST_SAID_OTHERWISE = 12
+"""Scenarios with a line of an event or status that no rule explains and that four at once may have.
 
-Of 90 on two nodes it was none; beside three others, each with nodes of its own, the first run had
-three, which rules explain now. In which order things happen depends on the machine.
+On a quiet machine it is one or none, on a busy one it was four: in which order things happen
+depends on the machine. Each of them runs again, alone, and must not have the line again.
 """
 
 
@@ -101,17 +101,30 @@ def test_all_scenarios_pass_as_on_the_reference(somebody: Somebody) -> None:
     before = somebody.now()
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.parent.mkdir(exist_ok=True)
-    run_compared(NAME, {item.id for item in select(())}, REPORTS, "-n", "4")
+    files = {item.id: item.document.file for item in select(())}
+    run_compared(NAME, files.keys(), REPORTS, "-n", "4")
     assert somebody.now() == before
-    differing = [
+    unexplained = list_unexplained(REPORTS)
+    scenarios = {scenario for scenario, _ in unexplained}
+    assert len(scenarios) <= MOST_SAID_OTHERWISE, unexplained
+    if scenarios:
+        again = REPORTS.with_name("real-again")
+        shutil.rmtree(again, ignore_errors=True)
+        run_compared(NAME, scenarios, again, "-n", "1", *(str(files[one]) for one in scenarios))
+        stays = [one for one in list_unexplained(again) if one in unexplained]
+        assert not stays, "\n".join(map(str, stays))
+    results = certified(REPORTS, "dra-conformance", "nvml-dra-driver", __version__)
+    assert results == {"dra-core-cluster": "success", "dra-core-driver": "partial"}
+
+
+def list_unexplained(folder: Path) -> list[tuple[str, Json]]:
+    """Return scenario and line of what only the cluster or only the reference said, unexplained."""
+    return [
         (one["scenario"], line)
-        for one in records(REPORTS, "compared")
+        for one in records(folder, "compared")
         for line in one["differences"]
         if line["title"] in PARTS
     ]
-    assert len({scenario for scenario, _ in differing}) <= MOST_SAID_OTHERWISE, differing
-    results = certified(REPORTS, "dra-conformance", "nvml-dra-driver", __version__)
-    assert results == {"dra-core-cluster": "success", "dra-core-driver": "partial"}
 
 
 def test_nothing_of_the_suite_is_left(somebody: Somebody) -> None:

@@ -61,12 +61,24 @@ CASES: Final[dict[str, tuple[Lines, Lines, Lines, str | None]]] = {
         (),
         "other-nodes",
     ),
+    "other nodes are cordoned": (
+        (FAILED.format(3, f"1 node(s) were unschedulable, {LACK}"),),
+        (FAILED.format(1, LACK),),
+        (),
+        "other-nodes",
+    ),
     "another reason": ((FAILED.format(2, ELSEWHERE),), (FAILED.format(1, LACK),), (), None),
     "being allocated": (
         (FAILED.format(1, "resource claim ns/c is in the process of being allocated. x"),),
         (),
         (),
         "in-flight",
+    ),
+    "deallocated while bound": (
+        (f"{POD}Warning FailedScheduling of s: c got deallocated elsewhere in the meantime",),
+        (),
+        (),
+        "changed-meanwhile",
     ),
     "no device for a while": ((FAILED.format(1, LACK),), (), (SCHEDULED,), "passing-shortage"),
     "no device": ((FAILED.format(1, LACK),), (), (), None),
@@ -87,6 +99,12 @@ CASES: Final[dict[str, tuple[Lines, Lines, Lines, str | None]]] = {
         (f"{UNPREPARED}ResourceClaim one is being unprepared",),
         (),
         "being-unprepared",
+    ),
+    "unprepared later": (
+        (f"{UNPREPARED}x: claim c: device gpu-2 is still prepared for claim d",),
+        (),
+        (),
+        "still-prepared",
     ),
     "devices have other names": (
         (f"{HEALTH}Unknown",),
