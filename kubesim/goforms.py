@@ -7,7 +7,7 @@ etcd comes back as null. The table is generated from the Go types (`ci/upstream/
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal
@@ -18,10 +18,15 @@ from reference_allocator.api.schema import LIST, MAP
 
 Fields = Set[tuple[str, str]]
 """Types and names of fields of theirs."""
-Forms = Mapping[str, Mapping[str, str]]
-"""Type -> field -> how it is written, as `load_forms` has it."""
 Empties = Literal["none", "null", "all"]
 """Which empty lists are told from none: no one, those of fields that are null otherwise, or all."""
+
+
+class Forms(dict[str, Mapping[str, str]]):
+    """Type -> field -> how it is written, as `load_forms` has it; what is made for one is kept."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # there is one for each way of writing
+
 
 _TABLE: Final = "forms-1.37.json"
 _NAMES: Final = "names-1.37.json"
@@ -41,7 +46,7 @@ def load_forms() -> Forms:
     for owner, fields in schema.types().items():
         if "opaque" in fields:  # of the struct that is embedded in it
             forms.setdefault(owner, {})["opaque"] = "pointer"
-    return forms
+    return Forms(forms)
 
 
 @cache
@@ -54,7 +59,7 @@ def load_forms_of(kubernetes: str) -> Forms:
         for owner in schema.types()
         if owner.endswith(".ResourceSliceSpec")
     }
-    return {**load_forms(), **of_slices}
+    return Forms({**load_forms(), **of_slices})
 
 
 @cache
@@ -202,43 +207,85 @@ def encode_value(shape: str, value: Any, forms: Forms, empties: Empties) -> Any:
     Items of lists have all their empty lists and maps if any stay: Go compares lists as they are in
     memory (``reflect.DeepEqual``), all else as it is written.
     """
-    fields = schema.types().get(shape)
-    if fields is not None:
-        return {
-            field: encode_value(fields[field], item, forms, empties)
-            if isinstance(item, (dict, list))
-            else item
-            for field, item in complete_struct(shape, value, forms, empties).items()
-        }
-    if shape.startswith(LIST):
-        inner = shape[len(LIST) :]
-        kept: Empties = "none" if empties == "none" else "all"
-        return (
-            value if inner in _ZEROS else [encode_value(inner, item, forms, kept) for item in value]
-        )
-    if shape.startswith(MAP):
-        inner = shape[len(MAP) :]
-        return {key: encode_value(inner, item, forms, empties) for key, item in value.items()}
-    return value
+    encode = _encoder_of(shape, forms, empties)
+    return value if encode is None else encode(value)
 
 
 def complete_struct(shape: str, value: Obj, forms: Forms, empties: Empties) -> Obj:
     """Return the fields of a struct that are written, each with a value that is not encoded yet."""
+    completed: Obj = _completer_of(shape, forms, empties)(value)
+    return completed
+
+
+_Encoder = Callable[[Any], Any]
+
+
+@cache
+def _encoder_of(shape: str, forms: Forms, empties: Empties) -> _Encoder | None:
+    """Return what encodes values of a shape; None: they are written as they are."""
+    if shape.startswith((LIST, MAP)):
+        return _collection_encoder_of(shape, forms, empties)
+    fields = schema.types().get(shape)
+    if fields is None:
+        return None
+    complete = _completer_of(shape, forms, empties)
+    shapes = {*fields.values()}
+    if not any(inner.startswith((LIST, MAP)) or inner in schema.types() for inner in shapes):
+        return complete
+    encoders: list[tuple[str, _Encoder]] | None = None  # made when used: types may hold themselves
+
+    def encode_struct(value: Any) -> Any:
+        nonlocal encoders
+        if encoders is None:
+            made = ((field, _encoder_of(inner, forms, empties)) for field, inner in fields.items())
+            encoders = [(field, encode) for field, encode in made if encode is not None]
+        written = complete(value)
+        for field, encode in encoders:
+            item = written.get(field)
+            if item is not None:
+                written[field] = encode(item)
+        return written
+
+    return encode_struct
+
+
+def _collection_encoder_of(shape: str, forms: Forms, empties: Empties) -> _Encoder | None:
+    is_list = shape.startswith(LIST)
+    if is_list and empties != "none":
+        empties = "all"
+    encode = _encoder_of(shape[len(LIST if is_list else MAP) :], forms, empties)
+    if encode is None:
+        return None if is_list else dict
+    if is_list:
+        return lambda items: [*map(encode, items)]
+    return lambda items: {key: encode(item) for key, item in items.items()}
+
+
+@cache
+def _completer_of(shape: str, forms: Forms, empties: Empties) -> _Encoder:
+    """Return what does for structs of a shape as `complete_struct` does."""
     fields = schema.types()[shape]
-    written = {
-        field: item
-        for field, item in value.items()
-        if field in fields
-        and (
-            item
-            or (item is not None and not is_unset(shape, field, item))
-            or (empties == "all" and isinstance(item, (dict, list)))
-        )
-    }
-    for field, form in forms.get(shape, {}).items():
-        if field not in written and form != "pointer":
-            is_null = form in ("null", "nullable")
-            written[field] = None if is_null else zero_of(fields[field])
-            if empties != "none" and value.get(field) == []:
-                written[field] = []
-    return written
+    kept = {field for field in fields if not is_unset(shape, field, None)}
+    keeps_all = empties == "all"
+    completed = [
+        (field, form == "always")
+        for field, form in forms.get(shape, {}).items()
+        if form != "pointer"
+    ]
+
+    def complete(value: Obj) -> Obj:
+        written: Obj = {
+            field: item
+            for field, item in value.items()
+            if (item and field in fields)
+            or (item is not None and field in kept)
+            or (keeps_all and field in fields and isinstance(item, (dict, list)))
+        }
+        for field, is_zero in completed:
+            if field not in written:
+                written[field] = zero_of(fields[field]) if is_zero else None
+                if empties != "none" and value.get(field) == []:
+                    written[field] = []
+        return written
+
+    return complete

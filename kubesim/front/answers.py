@@ -14,9 +14,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from kube.errors import ApiError, Cause
 from kube.values import Obj
+from kubesim.apiserver import conversion
 from kubesim.apiserver.server import ApiServer
 from kubesim.front import body as bodies
+from kubesim.front.backend import Backend
 from kubesim.front.call import Call
+from kubesim.front.encoded import dump_json, write_type
 from kubesim.goforms import encode_object, load_forms_of
 from kubesim.resources import Kind
 
@@ -84,10 +87,17 @@ class Form:
     media_type: str = "application/json"
     target: str = ""
 
-    def respond(self, api: ApiServer, call: Call, result: Obj, code: int) -> Response:
-        """Return the response with an object, a list or a Status."""
-        content = self.shape(api, call, result)
-        if self.media_type == "application/yaml":
+    def respond(self, backend: Backend, call: Call, result: Obj, code: int) -> Response:
+        """Return the response with an object, a list or a Status.
+
+        ``result``: in the version of the call or as it is stored, as its items.
+        """
+        is_yaml = self.media_type == "application/yaml"
+        if not (is_yaml or self.target or result["kind"] == "Status"):
+            text = b"".join(_write_json(backend, call, result))
+            return Response(text, code, media_type=self.media_type)
+        content = self.shape(backend.api, call, result)
+        if is_yaml:
             return Response(yaml.safe_dump(content), code, media_type=self.media_type)
         return JSONResponse(content, code)
 
@@ -95,7 +105,7 @@ class Form:
         """Return an object or a list as it is to be read."""
         if result["kind"] == "Status":
             return result
-        items = result.get("items") if result["kind"] == f"{call.kind.name}List" else None
+        items = _items_of(call, result)
         if self.target == "Table":
             return self._shape_table(api, call, result, items)
         if items is None and self.target == "PartialObjectMetadataList":
@@ -136,8 +146,35 @@ class Form:
         return table
 
 
+def _items_of(call: Call, result: Obj) -> list[Obj] | None:
+    """Return the items of a result that is a list, None of any other."""
+    return result["items"] if result["kind"] == f"{call.kind.name}List" else None
+
+
+def _write_json(backend: Backend, call: Call, result: Obj) -> Iterator[bytes]:
+    """Yield the JSON of an object or a list."""
+    encoded, version, items = backend.encoded, call.api_version, _items_of(call, result)
+    if items is None:
+        yield write_type(call.kind.name, version)
+        stored = backend.store.by_uid(result["metadata"].get("uid", ""))
+        # A dry run's object, or one that is gone, has the resourceVersion of another state.
+        if stored is not None and stored == result:
+            yield encoded.encode_stored(stored, version)
+        else:
+            yield encoded.encode_other(result, version)
+        return
+    yield dump_json({**result, "items": []})[:-2].encode()
+    separator = b"{"
+    for item in items:
+        yield separator
+        yield encoded.encode_stored(item, version)
+        separator = b",{"
+    yield b"]}"
+
+
 def _encode(call: Call, obj: Obj) -> Obj:
-    return encode_object(obj, load_forms_of(call.kubernetes))
+    written = conversion.as_version(obj, call.api_version)
+    return encode_object(written, load_forms_of(call.kubernetes))
 
 
 def _internal_package(call: Call) -> str:
@@ -184,7 +221,7 @@ def _parse_clause(clause: str) -> tuple[str, Mapping[str, str]]:
 
 
 def build_list(call: Call, metadata: Obj, objects: Sequence[Obj]) -> Obj:
-    """Return objects of a call's kind as a list."""
+    """Return objects of a call's kind, which are or were stored so, as a list."""
     return {
         "kind": f"{call.kind.name}List",
         "apiVersion": call.api_version,

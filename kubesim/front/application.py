@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from kube.errors import ApiError
 from kube.values import NODES_GROUP, FieldManager, Obj, Ref, User
 from kube.values import Request as ApiRequest
-from kubesim.apiserver import conversion, patches
+from kubesim.apiserver import patches
 from kubesim.front import answers
 from kubesim.front import body as bodies
 from kubesim.front.answers import Form, Warnings
@@ -228,7 +228,7 @@ class Application:
                 result, code = self._change(call, sent, warnings.add)
             if self.backend.minor >= _WARNED_SINCE and call.method != "DELETE" and not call.sub:
                 bodies.warn_of_empty_selector(result, warnings.add)
-        return form.respond(self.backend.api, call, result, code)
+        return form.respond(self.backend, call, result, code)
 
     def _authorize(self, call: Call) -> None:
         if call.user is not None:
@@ -238,7 +238,7 @@ class Application:
         asked = parse_revision(call.query.get("resourceVersion", [""])[0], 500)
         if asked > (revision := self.backend.store.revision):
             raise answers.too_large_revision(asked, revision)
-        obj = self.backend.api.get(call.ref, call.namespace)
+        obj = self.backend.store.get(call.kind.name, call.namespace, call.name)
         if obj is None:
             raise not_found(call.kind, call.name)
         return obj
@@ -354,9 +354,8 @@ class Application:
             ref = Ref(call.api_version, call.kind.name, name_of(obj), namespace_of(obj))
             handler.delete(ref, options, call.namespace)
         # As they were when they were listed.
-        listed = [conversion.to_version(obj, call.api_version) for obj in selected]
         revision = {"resourceVersion": str(self.backend.store.revision)}
-        return answers.build_list(call, revision, listed), 200
+        return answers.build_list(call, revision, selected), 200
 
     def _build_request(
         self,
@@ -401,8 +400,7 @@ class Application:
             self._remaining_lists[meta["continue"], *place] = revision, remaining[limit:]
             if len(self._remaining_lists) > _MAX_UNFINISHED_LISTS:
                 self._remaining_lists.popitem(last=False)
-        objects = [conversion.as_version(obj, call.api_version) for obj in page]
-        return answers.build_list(call, meta, objects)
+        return answers.build_list(call, meta, page)
 
 
 async def _read_body(request: Request) -> bytes:

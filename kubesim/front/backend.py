@@ -6,7 +6,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kube.errors import ApiError
@@ -16,6 +16,7 @@ from kubesim.apiserver.server import ApiServer
 from kubesim.apiserver.watches import Matches, as_seen
 from kubesim.cluster import Cluster
 from kubesim.front.call import Call
+from kubesim.front.encoded import EncodedObjects
 from kubesim.resources import KINDS
 from kubesim.store import Store, name_of, namespace_of, uid_of
 
@@ -29,13 +30,11 @@ class Event:
     Attributes:
         obj: the object after it, or as it was last, with the resourceVersion of the change.
         old: the object before it; None where there was none.
-        lines: type and apiVersion -> the line that watches have of it, made for the first of them.
     """
 
     type: str
     obj: Obj
     old: Obj | None
-    lines: dict[tuple[str, str], bytes] = field(default_factory=dict, compare=False)
 
     @property
     def revision(self) -> int:
@@ -185,6 +184,7 @@ class Backend:
         self.minor = int(cluster.minor.partition(".")[2])
         self.lock = lock
         self.history = History(cluster.store, lock)
+        self.encoded = EncodedObjects(cluster.minor)
 
     @contextmanager
     def changing(self) -> Iterator[None]:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from starlette.concurrency import run_in_threadpool
 
 from kube.errors import ApiError
 from kube.values import Obj
-from kubesim.apiserver import conversion
 from kubesim.apiserver.watches import Matches
 from kubesim.front.answers import Form, too_large_revision
 from kubesim.front.backend import Backend, Event, FellBehindError, History
 from kubesim.front.body import build_status
 from kubesim.front.call import Call
+from kubesim.front.encoded import dump_json, write_type
 from kubesim.goforms import encode_object
 
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 
-Shape = Callable[[Obj], Obj]
-"""From an object in a call's version to what an event has of it."""
+
+class Writer(Protocol):
+    """Writes what an event of a watch has of an object, as JSON."""
+
+    def __call__(self, obj: Obj, *, is_stored: bool = True) -> bytes:
+        """Return the JSON. ``is_stored``: the object is what was stored at its resourceVersion."""
+        ...
 
 
 class Wakeups:
@@ -80,10 +84,8 @@ async def stream_watch(
         return  # Of no event can a list be made, which ends the stream of a real server, too.
     history = backend.history
     deadline = asyncio.get_running_loop().time() + seconds
-    shape = _make_shape(backend, call, form)
-    # Only what is the same for all who watch is written once for all.
-    is_shared = not form.target
-    revision, position, lines = await run_in_threadpool(_list_initial_lines, backend, call, shape)
+    write = _make_writer(backend, call, form)
+    revision, position, lines = await run_in_threadpool(_list_initial_lines, backend, call, write)
     selects = call.build_selection()
     if lines:
         yield lines
@@ -96,8 +98,7 @@ async def stream_watch(
             position += len(events)
             if events:
                 revision = events[-1].revision
-            formatted = (_format_event(event, call, selects, shape, is_shared) for event in events)
-            if lines := b"".join(formatted):
+            if lines := b"".join(_format_event(event, call, selects, write) for event in events):
                 yield lines
             if history.closed and history.position == position:
                 return
@@ -105,26 +106,35 @@ async def stream_watch(
         return
     except TimeoutError:
         if call.list_options.bookmarks and revision > 0:
-            yield _format_bookmark(call, revision, shape)
+            yield _format_bookmark(call, revision, write)
 
 
-def _make_shape(backend: Backend, call: Call, form: Form) -> Shape:
-    """Return what shapes the objects of a watch; of tables only the first names the columns."""
+def _make_writer(backend: Backend, call: Call, form: Form) -> Writer:
+    """Return what writes the objects of a watch; of tables only the first names the columns."""
+    encoded, version = backend.encoded, call.api_version
+    typed = write_type(call.kind.name, version)
+    if not form.target:
+
+        def write(obj: Obj, *, is_stored: bool = True) -> bytes:
+            encode = encoded.encode_stored if is_stored else encoded.encode_other
+            return typed + encode(obj, version)
+
+        return write
     is_first = True
 
-    def shape(obj: Obj) -> Obj:
+    def write_target(obj: Obj, *, is_stored: bool = True) -> bytes:  # noqa: ARG001 (see Writer)
         nonlocal is_first
         shaped = form.shape(backend.api, call, obj)
         if form.target == "Table" and not is_first:
             shaped["columnDefinitions"] = None
         is_first = False
-        return shaped
+        return dump_json(shaped).encode()
 
-    return shape
+    return write_target
 
 
 def _list_initial_lines(
-    backend: Backend, call: Call, shape: Shape
+    backend: Backend, call: Call, write: Writer
 ) -> tuple[int, int | None, bytes]:
     """Return up to which revision and position, and with which lines a watch begins.
 
@@ -136,28 +146,29 @@ def _list_initial_lines(
         try:
             return after, history.find_position(after), b""
         except ApiError as error:
-            return after, None, _format_line("ERROR", build_status(error))
+            return after, None, _format_error(error)
     with backend.lock:
         revision, position = backend.store.revision, history.position
-        selected = [conversion.as_version(obj, call.api_version) for obj in backend.select(call)]
+        selected = backend.select(call)
     if options.initial_events and after > revision:
-        status = build_status(too_large_revision(after, revision))
-        return revision, None, _format_line("ERROR", status)
+        return revision, None, _format_error(too_large_revision(after, revision))
     if options.initial_events is False:
         return revision, position, b""
-    lines = [_format_line("ADDED", shape(obj)) for obj in selected]
+    lines = [_format_line("ADDED", write(obj)) for obj in selected]
     if options.bookmarks and options.initial_events:
-        lines.append(_format_bookmark(call, revision, shape, {_INITIAL_END: "true"}))
+        lines.append(_format_bookmark(call, revision, write, {_INITIAL_END: "true"}))
     return revision, position, b"".join(lines)
 
 
-def _format_line(kind: str, obj: Obj) -> bytes:
-    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+def _format_line(kind: str, text: bytes) -> bytes:
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), text)
 
 
-def _format_event(
-    event: Event, call: Call, selects: Matches, shape: Shape, is_shared: bool
-) -> bytes:
+def _format_error(error: ApiError) -> bytes:
+    return _format_line("ERROR", dump_json(build_status(error)).encode())
+
+
+def _format_event(event: Event, call: Call, selects: Matches, write: Writer) -> bytes:
     """Return an event as a watch has it; empty where it has none of it."""
     watch_event = event.as_watch_event(call.kind.name, selects)
     if watch_event is None:
@@ -165,22 +176,16 @@ def _format_event(
     change, obj = watch_event
     if event.type == "DELETED":
         obj = event.obj  # which is as it was last
-    key = change, call.api_version
-    # Another object depends on what this watch selects.
-    is_shared = is_shared and obj is event.obj
-    line = event.lines.get(key) if is_shared else None
-    if line is None:
-        line = _format_line(change, shape(conversion.as_version(obj, call.api_version)))
-        if is_shared:
-            event.lines[key] = line
-    return line
+    # Another object, with the same resourceVersion, is what this watch has selected last.
+    return _format_line(change, write(obj, is_stored=obj is event.obj))
 
 
 def _format_bookmark(
-    call: Call, revision: int, shape: Shape, annotations: Mapping[str, str] | None = None
+    call: Call, revision: int, write: Writer, annotations: Mapping[str, str] | None = None
 ) -> bytes:
     meta: Obj = {"resourceVersion": str(revision)}
     if annotations:
         meta["annotations"] = annotations
     typed = {"kind": call.kind.name, "apiVersion": call.api_version}
-    return _format_line("BOOKMARK", shape(encode_object({**typed, "metadata": meta})))
+    bookmark = encode_object({**typed, "metadata": meta})
+    return _format_line("BOOKMARK", write(bookmark, is_stored=False))

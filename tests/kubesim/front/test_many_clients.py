@@ -110,5 +110,5 @@ def test_who_does_not_read_is_cut_off_and_costs_no_memory(front: Front, client: 
             part = watching.recv(1 << 16)
             assert part, "the connection ended within an event"
             answer += part
-    assert 0 < answer.count(b'"type": "ADDED"') < 60
+    assert 0 < answer.count(b'"type":"ADDED"') < 60
     assert len(history.read_events(history.position - 5)) == 5

@@ -56,7 +56,7 @@ async def main(kubeconfig: str, path: str, number: str, last: str) -> None:
     connections = [await begin(Path(kubeconfig), path) for _ in range(int(number))]
     print("ready", flush=True)
     chunks: list[bytes] = []
-    wanted = f'"name": "{last}"'.encode()
+    wanted = f'"name":"{last}"'.encode()
     results = await asyncio.gather(
         *(
             follow(reader, wanted, chunks if index == 0 else None)
