@@ -55,9 +55,9 @@ class Environment:
 
     def can_select(self, checked: CelType) -> bool:
         """Return whether an expression of the type may be a selector."""
-        return checked in (types.BOOL, self.attribute) and (
-            self.is_since("1.37") or not checked.nullable
-        )
+        if self.is_since("1.37"):
+            return checked in (types.BOOL, self.attribute)
+        return checked in (types.BOOL, types.ANY, self.attribute) and not checked.nullable
 
 
 def type_value(checked: CelType) -> TypeValue:

@@ -17,11 +17,19 @@ from reference_allocator.cel import types
 from reference_allocator.cel.types import CelType
 from reference_allocator.gates import MINORS
 
+_ORDERS_OF_DOUBLES: Final = frozenset(
+    f"{order}_{types_of_arguments}"
+    for order in ("less", "less_equals", "greater", "greater_equals")
+    for types_of_arguments in (
+        "double double_int64 double_uint64 int64_double uint64_double".split()
+    )
+)
+
 CHANGED: Final = {
     "1.37": frozenset(  # cel-go 0.29
         "lists_range matches string_index_of_string_int string_last_index_of_string_int".split()
     ),
-    "1.38": frozenset({"string_to_quantity"}),
+    "1.38": frozenset({"string_to_quantity"}) | _ORDERS_OF_DOUBLES,  # cel-go 0.33
 }
 """Minor -> the overloads that it evaluates or charges otherwise than the minors before it."""
 

@@ -27,6 +27,7 @@ from reference_allocator.cel.runtime.equality import (
     are_equal,
     compare,
     equal_or_false,
+    has_nan,
     list_contains,
     no_overload,
 )
@@ -77,6 +78,8 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     "flatten": lists.flatten,
     "size": lists.size,
 }
+
+_ORDERS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 
 # Functions whose errors do not name the types.
 _TERSE: Final = frozenset({"contains", "startsWith", "endsWith"})
@@ -133,11 +136,22 @@ def _make_no_overload(function: str, args: tuple[Any, ...]) -> CelRuntimeError:
     return no_overload(function, *args)
 
 
+def _without_nan(order: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Return the order with false where one of the two is NaN, as cel-go 0.33 has it."""
+
+    def call(left: Any, right: Any) -> bool:
+        return not has_nan(left, right) and order(left, right)
+
+    return call
+
+
 @lru_cache(maxsize=4096)
 def find_implementation(function: str, overloads: tuple[str, ...]) -> Callable[..., Any]:
     """Return a callable for a checked call; it raises CelRuntimeError when no overload fits."""
     by_name = _BY_NAME.get(function)
     if by_name is not None:
+        if function in _ORDERS and not any("@" in overload for overload in overloads):
+            return _without_nan(by_name)  # since 1.38
         return by_name
     candidates = []
     for overload in overloads:

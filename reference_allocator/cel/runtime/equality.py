@@ -23,6 +23,7 @@ from reference_allocator.cel.runtime.values import (
 
 NO_OVERLOAD = "no such overload"
 _NUMBERS = frozenset({int, UInt, float})
+_ORDERED = _NUMBERS | {str, bytes, bool, Duration, Timestamp}
 _PLAIN = frozenset({bool, int, str, bytes, UInt})
 _EXACT = 2**53
 """Below it a double equals an integer only where both are the same number."""
@@ -129,6 +130,12 @@ def compare(left: Any, right: Any, function: str = "") -> int:
             raise no_overload()
         return int(left.nanos > right.nanos) - int(left.nanos < right.nanos)
     raise no_overload(function)
+
+
+def has_nan(left: Any, right: Any) -> bool:
+    """Return whether one of two values is NaN, and the first is of a type that has an order."""
+    numbers = [value for value in (left, right) if value.__class__ is float]
+    return any(value != value for value in numbers) and left.__class__ in _ORDERED
 
 
 def plain_keys(values: Iterable[Any]) -> list[Any] | None:
