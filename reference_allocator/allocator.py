@@ -126,13 +126,8 @@ class Allocator:
                 for claim in checked:
                     results.append(self._result(len(results), claim, search, usage, read_node))
                 return Outcome("allocated", tuple(results), "", search.steps)
-            if view.has_invalid:
-                text = "invalid resource pools were encountered"
-                raise (
-                    AllocationError(text)
-                    if index.rules.fails_pod_for_invalid_pool
-                    else NodeAllocationError(text)
-                )
+            if view.has_invalid and not index.rules.fails_pod_for_invalid_pool:
+                raise NodeAllocationError("invalid resource pools were encountered")
             return Outcome("none", steps=search.steps)
         except (AllocationError, NodeAllocationError, SearchTimeoutError) as error:
             return Outcome(_KINDS[type(error)], (), str(error), search.steps if search else 0)

@@ -292,8 +292,9 @@ class MinorRules:
             experimental/allocator_experimental.go).
         leaves_out_tolerations: whether results do not have the tolerations of their requests; until
             1.34 (Allocate).
-        fails_pod_for_invalid_pool: whether a pool that is invalid fails the pod and not only the
-            node; until 1.34, which knows no errors of one node (allocateOne).
+        fails_pod_for_invalid_pool: whether a pool that is invalid fails the pod as soon as a device
+            is looked for in it, and not the node once nothing else is left; until 1.34, where that
+            depends on the order of Go's map: here it comes last (allocateOne).
         rounds_to_binary: whether an amount that a range rounds up is written with a binary suffix
             whatever the range's step has; until 1.36 (roundUpRange in consumable_capacity.go).
         reads_inner_types: whether the allocator reads slices as types of its own, so that a

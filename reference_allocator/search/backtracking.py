@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cluster.node import NodeView
-from reference_allocator.errors import SearchTimeoutError
+from reference_allocator.errors import AllocationError, SearchTimeoutError
 from reference_allocator.matching.matcher import PLAIN, UNSUITABLE
 from reference_allocator.matching.resolved import ClaimRequests, Request, TakenDevice
 from reference_allocator.search.frames import (
@@ -243,7 +243,7 @@ class Search:
                 if frame.state is None:
                     at = Position(claim_index, frame.request_index, request, frame.index, position)
                     if not pruner.can_succeed(at):
-                        return False
+                        break
                     frame.state = pruner.state_at(at)
                     if pruner.has_failed(frame.state):
                         break
@@ -271,6 +271,9 @@ class Search:
         # Every candidate was tried, or stands for one that was: from here there is no solution.
         if pruner is not None and frame.state is not None:
             pruner.remember_failure(frame.state)
+        if self._view.has_invalid and usage.matcher.rules.fails_pod_for_invalid_pool:
+            invalid = next(pool for pool in self._view.pools if pool.invalid_reason)
+            raise AllocationError(f"pool {invalid.id.pool} is invalid: {invalid.invalid_reason}")
         return False
 
     def _check_deadline(self) -> None:

@@ -172,15 +172,18 @@ def _leave_out_consumable_capacity(question: Json) -> None:
 
 
 def _leave_out_late_refusals(question: Json) -> None:
-    """Leave out why a device is refused after its counters were taken.
+    """Leave out why a device is refused after its counters were taken, and shares that take some.
 
-    Until 1.35 it keeps them (kubernetes/kubernetes#140431, which 1.36.3 mends).
+    Until 1.35 it keeps them (kubernetes/kubernetes#140431, which 1.36.3 mends), and so does a share
+    that is given back for another device (what allocateDevice returns).
     """
     for claim in question.get("claims", ()):
         claim["spec"]["devices"].pop("constraints", None)
     for item in question.get("slices", ()):
         for device in item["spec"].get("devices") or ():
             device.pop("taints", None)
+            if device.get("allowMultipleAllocations"):
+                device.pop("consumesCounters", None)
 
 
 def _leave_out_binding_conditions(question: Json, features: Features) -> None:
@@ -212,12 +215,15 @@ def _arrange_slices(question: Json) -> None:
 
     Until 1.35 those of a pool are tried as they are given, those with binding conditions last, and
     pools in the order of a Go map, which is that of their first slices from a random one on
-    (`tests.oracle.known_differences`, pools-in-any-order). Ours goes by names.
+    (`tests.oracle.known_differences`, pools-in-any-order). Ours goes by names, and in 1.34 comes to
+    pools with a device's name twice when there is no other left.
     """
     if not question.get("slices"):
         return
+    invalid = _list_pools_with_names_twice(question)
     question["slices"].sort(
         key=lambda item: (
+            (item["spec"]["driver"], item["spec"]["pool"]["name"]) in invalid,
             item["spec"]["driver"],
             item["spec"]["pool"]["name"],
             _has_conditions(item),
@@ -233,6 +239,17 @@ def _arrange_slices(question: Json) -> None:
         pool["resourceSliceCount"] = counts.setdefault(
             generation, pool.get("resourceSliceCount", 0)
         )
+
+
+def _list_pools_with_names_twice(question: Json) -> set[tuple[str, str]]:
+    """Return driver and name of the pools whose newest generation has two devices of one name."""
+    names: dict[tuple[str, str], dict[int, list[str]]] = {}
+    for item, pool in zip(question["slices"], list_pools(question), strict=True):
+        generation = item["spec"]["pool"].get("generation", 0)
+        devices = names.setdefault(pool, {}).setdefault(generation, [])
+        devices += [device["name"] for device in item["spec"].get("devices") or ()]
+    newest = {pool: generations[max(generations)] for pool, generations in names.items()}
+    return {pool for pool, devices in newest.items() if len({*devices}) < len(devices)}
 
 
 def _leave_out_alpha_features(question: Json) -> None:

@@ -36,6 +36,7 @@ from tests.reference_allocator.builders import (
 )
 
 OLDER = MINORS[: MINORS.index(LATEST)]
+ATTRIBUTES = 'device.attributes["gpu.example.com"]'
 INCOMPLETE = [resource_slice(devices(2), slices=2)]
 
 
@@ -136,6 +137,31 @@ def test_an_invalid_pool_fails_the_pod_in_1_34_and_the_node_later() -> None:
     invalid = [resource_slice([device("twice"), device("twice")])]
     kinds = [decide(minor, invalid, claim(request()))[0].kind for minor in MINORS]
     assert kinds == ["error", "nodeError", "nodeError", "nodeError", "nodeError"]
+
+
+def test_1_34_ends_where_it_comes_to_an_invalid_pool_though_another_choice_is_left() -> None:
+    """Answered so by the allocator of v0.34.13; later ones take dev-1 for the first request."""
+    twice = [device("twice"), device("twice")]
+    slices = [
+        resource_slice([device("dev-0", {"x": 1}), device("dev-1", {"x": 2})]),
+        resource_slice(twice, name="invalid", pool="zz"),
+    ]
+    wanted_claim = claim(request("any"), request("first", 1, f"{ATTRIBUTES}.x == 1"))
+    outcome = decide("1.34", slices, wanted_claim)[0]
+    assert outcome.error == "pool zz is invalid: duplicate device name twice"
+    assert picked(decide("1.35", slices, wanted_claim)[0]) == ["any=dev-1", "first=dev-0"]
+
+
+def test_until_1_37_an_amount_beyond_the_largest_suffix_is_written_without_its_exponent() -> None:
+    slices = [resource_slice([device("nic", shared=True, capacity={"c": "2000E"})])]
+    for minor, written in {"1.37": "2", "1.38": "2e21"}.items():
+        outcome, broken = decide(minor, slices, claim(request()))
+        (result,) = outcome.allocations[0]["devices"]["results"]
+        assert (result["consumedCapacity"], broken) == ({"c": written}, set())
+        result["consumedCapacity"] = {"c": "3"}
+        snapshot = replace(make_snapshot(slices, [claim(request())]), kubernetes=minor)
+        found = check(snapshot, node(), [claim(request())], outcome.allocations)
+        assert rules(found) == {"capacity"}
 
 
 def test_results_have_the_tolerations_of_their_requests_since_1_35() -> None:
