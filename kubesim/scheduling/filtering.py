@@ -13,7 +13,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kube.values import Obj
 from kubesim import pods
@@ -25,12 +25,14 @@ from kubesim.scheduling.listers import AllocatorCache, Listers
 from kubesim.scheduling.nodefit import Misfit, NodeAllocatable, list_misfits
 from kubesim.store import name_of, uid_of
 from reference_allocator.allocatable import AllocatableError, PodClaim
-from reference_allocator.allocator import Allocator
 from reference_allocator.api import NodeSelector, ResourceSlice
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.api.limits import FIRST_AVAILABLE_MAX
 from reference_allocator.extended import classes_by_resource, extended_claim
 from reference_allocator.rules.node_eligibility import selector_matches
+
+if TYPE_CHECKING:
+    from reference_allocator.allocator import Allocator
 
 _SPECIAL_NAME: Final = "<extended-resources>"
 

@@ -7,12 +7,16 @@ keeps its caches.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from kube.values import Obj
 from kubesim.cluster import Cluster
 from kubesim.store import name_of, namespace_of
-from reference_allocator.allocator import Allocator
-from reference_allocator.index import Index
+
+if TYPE_CHECKING:
+    from reference_allocator.allocator import Allocator
+    from reference_allocator.index import Index
 
 
 class Listers:
@@ -37,17 +41,25 @@ class AllocatorCache:
     """An allocator over what the listers have now."""
 
     def __init__(self, cluster: Cluster, listers: Listers) -> None:
+        self._cluster = cluster
         self._listers = listers
-        self._index = Index(cluster.features, kubernetes=cluster.minor)
         self._slices: dict[Hashable, Obj] = {}
         self._classes: dict[Hashable, Obj] = {}
         self._claims: dict[Hashable, Obj] = {}
+
+    @cached_property
+    def _index(self) -> Index:
+        from reference_allocator.index import Index  # a tenth of the time until a server answers
+
+        return Index(self._cluster.features, kubernetes=self._cluster.minor)
 
     def update_allocator(self) -> Allocator:
         """Bring the allocator up to date, and return it.
 
         Raises InputError: an object in the store has not the form that the allocator expects.
         """
+        from reference_allocator.allocator import Allocator
+
         index, listers = self._index, self._listers
         _follow(
             self._slices,
