@@ -72,6 +72,7 @@ class Allocator:
     def __init__(self, index: Index, *, share_ids: ShareIds = derived_share_id) -> None:
         self.index = index
         self.share_ids = share_ids
+        self._matcher = Matcher(index.features, index.selectors)
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Allocator:
@@ -104,27 +105,43 @@ class Allocator:
                 `$.claims[i]`.
             CelUnsupportedError: a selector builds a protobuf message.
         """
-        try:
-            read_node = Node.from_dict(node)
-        except InputError as error:
-            raise error.with_parent("node") from None
-        read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
+        if node.__class__ is not Node:
+            try:
+                node = Node.from_dict(node)
+            except InputError as error:
+                raise error.with_parent("node") from None
+        read_claims: Sequence[Any] = claims
+        for claim in claims:
+            if claim.__class__ is not ResourceClaim:
+                read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
+                break
         index = self.index
         search: Search | None = None
         try:
-            view = index.views.get_view(read_node)
-            matcher = Matcher(index.features, index.selectors, view, deadline)
+            view = index.views.get_view(node)
+            matcher = self._matcher
+            matcher.view, matcher.deadline = view, deadline
             # Comprehensions would make cells of what they use: a tenth of a decision.
             checked: list[ClaimRequests] = []
             for item in read_claims:
                 checked.append(index.validator.validate_claim(item, matcher, view))  # noqa: PERF401
             usage = Usage(index.features, checked, matcher)
-            repeats = index.rules.repeats_shared_devices and index.features.consumable_capacity
-            search = Search(checked, view, usage, deadline, repeats=repeats)
+            search = Search(checked, usage)
             if search.run():
                 results: list[dict[str, Any]] = []
-                for claim in checked:
-                    results.append(self._result(len(results), claim, search, usage, read_node))
+                for number, requests in enumerate(checked):
+                    config = self._config(search, number, requests) if requests.configured else []
+                    results.append(
+                        allocation_result(
+                            requests,
+                            config,
+                            usage.results[number],
+                            node,
+                            index.features,
+                            index.rules,
+                            self.share_ids,
+                        )
+                    )
                 return Outcome("allocated", tuple(results), "", search.steps)
             if view.has_invalid and not index.rules.fails_pod_for_invalid_pool:
                 raise NodeAllocationError("invalid resource pools were encountered")
@@ -132,22 +149,15 @@ class Allocator:
         except (AllocationError, NodeAllocationError, SearchTimeoutError) as error:
             return Outcome(_KINDS[type(error)], (), str(error), search.steps if search else 0)
 
-    def _result(
-        self, number: int, claim: ClaimRequests, search: Search, usage: Usage, node: Node
-    ) -> dict[str, Any]:
-        index, taken_devices = self.index, usage.results[number]
-        config: list[dict[str, Any]] = []
-        if claim.configured:
-            chosen = [
-                options[search.chosen.get((number, position), 0)]
-                for position, options in enumerate(claim.requests)
-            ]
-            config = config_results(
-                claim.claim,
-                [request.name for request in chosen],
-                [request.device_class for request in chosen],
-                index.rules,
-            )
-        return allocation_result(
-            claim, config, taken_devices, node, index.features, index.rules, self.share_ids
+    def _config(self, search: Search, number: int, claim: ClaimRequests) -> list[dict[str, Any]]:
+        alternatives = search.list_chosen()
+        chosen = [
+            options[alternatives.get((number, position), 0)]
+            for position, options in enumerate(claim.requests)
+        ]
+        return config_results(
+            claim.claim,
+            [request.name for request in chosen],
+            [request.device_class for request in chosen],
+            self.index.rules,
         )

@@ -93,7 +93,8 @@ class _NodeExplainer:
 
     def _report_requests(self, view: NodeView) -> Iterator[RequestReport]:
         index = self._allocator.index
-        matcher = Matcher(index.features, index.selectors, view, None)
+        matcher = Matcher(index.features, index.selectors)
+        matcher.view = view
         for raw, read in self._claims:
             claim = index.validator.validate_claim(read, matcher, view)
             usage = Usage(index.features, [claim], matcher)

@@ -35,17 +35,25 @@ _MAX_REMEMBERED: Final = 256
 
 
 class Matcher:
-    """A judge of devices for requests on one node."""
+    """A judge of devices for requests on one node after the other.
 
-    def __init__(
-        self, features: Features, selectors: Selectors, view: NodeView, deadline: float | None
-    ) -> None:
+    Attributes:
+        view: the node that is looked at; set before anything is asked.
+        attributes: what constraints compare.
+        rules: those of the minor.
+        repeats_devices: whether a request can get several shares of one device.
+        deadline: the value of `time.monotonic()` at which a look gives up, if there is one.
+    """
+
+    view: NodeView
+
+    def __init__(self, features: Features, selectors: Selectors) -> None:
         self._features = features
         self._selectors = selectors
-        self._view = view
-        self._deadline = deadline
+        self.deadline: float | None = None
         self.attributes = selectors.attributes
         self.rules = selectors.rules
+        self.repeats_devices = features.consumable_capacity and self.rules.repeats_shared_devices
 
     def rate_device(self, request: Request, entry: PoolDevice) -> int:
         """Return UNSUITABLE, PLAIN or CONDITIONAL, with upstream's errors in upstream's order.
@@ -89,7 +97,7 @@ class Matcher:
         """
         if entry.withheld:
             return False
-        if self._deadline is not None and time.monotonic() >= self._deadline:
+        if self.deadline is not None and time.monotonic() >= self.deadline:
             raise SearchTimeoutError
         for selectors in (request.class_selectors, request.selectors):
             if not selectors:
@@ -106,7 +114,7 @@ class Matcher:
             )
             on_device = "" if failure.at_compile_time else f" on device {entry.id}"
             raise AllocationError(f"{owner}: selector #{failure.index}{on_device}: {failure.error}")
-        return not entry.of_node or self._view.includes_device(entry)
+        return not entry.of_node or self.view.includes_device(entry)
 
     def has_capacity(self, request: Request, entry: PoolDevice) -> bool:
         """Return whether the device's capacity is enough for the request beside allocated claims.
@@ -158,7 +166,7 @@ class Matcher:
 
     def is_supported(self, entry: PoolDevice) -> bool:
         """Return whether the node and the features can handle the device."""
-        if entry.of_node and not self._view.can_operate(entry):
+        if entry.of_node and not self.view.can_operate(entry):
             return False
         return self._features.partitionable_devices or not entry.device.consumes_counters
 

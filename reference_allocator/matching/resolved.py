@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from reference_allocator.api import DeviceClass, DeviceId, RequestSpec, ResourceClaim
-from reference_allocator.cluster.pools import Pool, PoolDevice
-from reference_allocator.rules.capacity import Consumption
+from reference_allocator.api import DeviceClass, RequestSpec, ResourceClaim
+from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.rules.constraints import AttributeConstraint, State
 
 
@@ -76,6 +75,7 @@ class ClaimRequests:
         constraints: the claim's constraints, in order.
         everything: whether a request has allocationMode All.
         configured: whether the claim or a class of it has configuration.
+        first_states: the states of the constraints before any device is taken.
     """
 
     claim: ResourceClaim
@@ -84,30 +84,7 @@ class ClaimRequests:
     constraints: tuple[AttributeConstraint, ...]
     everything: bool
     configured: bool
+    first_states: tuple[State, ...] = field(init=False)
 
-
-@dataclass(slots=True, eq=False)
-class TakenDevice:
-    """A device that the search gave to a request, and how to take it back.
-
-    Attributes:
-        request: the request that got it.
-        entry: the device.
-        consumption: for a share of a device what the share takes, else None.
-        claim_index: the index of the request's claim.
-        states: the constraints' states before it was taken, or None where they did not change.
-        pool: the pool whose counters have been charged, or None.
-        groups: (pool, counter set) and their compatibility groups before it was taken.
-    """
-
-    request: Request
-    entry: PoolDevice
-    claim_index: int
-    consumption: Consumption | None = None
-    states: tuple[State, ...] | None = None
-    pool: Pool | None = None
-    groups: list[tuple[tuple[Pool, str], frozenset[str] | None]] | None = None
-
-    @property
-    def id(self) -> DeviceId:
-        return self.entry.id
+    def __post_init__(self) -> None:
+        self.first_states = (None,) * len(self.constraints)

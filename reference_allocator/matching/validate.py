@@ -254,7 +254,9 @@ def _least_devices(
     Raises:
         AllocationError: they are too many beside the devices that earlier requests need.
     """
-    least = min(alternative.count for alternative in alternatives)
+    least = alternatives[0].count
+    if len(alternatives) > 1:
+        least = min(alternative.count for alternative in alternatives)
     if least > ALLOCATION_RESULTS_MAX - needed:
         raise AllocationError(
             f"claim {claim.ref}, request {name}: adding {least} devices exceeds "
@@ -273,7 +275,10 @@ def _all_devices(request: Request, matcher: Matcher, view: NodeView) -> tuple[Po
             if pool.incomplete:
                 raise failure(f"{asks} is currently being updated")
             raise failure(f"{asks} is currently invalid")
-        devices.extend(_matching_devices(request, pool, matcher))
+        matching = _matching_devices(request, pool, matcher)
+        if len(view.pools) == 1:
+            return matching
+        devices.extend(matching)
     return tuple(devices)
 
 

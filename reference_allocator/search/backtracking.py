@@ -15,12 +15,15 @@ import time
 from collections.abc import Sequence
 
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
-from reference_allocator.cluster.node import NodeView
+from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.errors import AllocationError, SearchTimeoutError
 from reference_allocator.matching.matcher import PLAIN, UNSUITABLE
-from reference_allocator.matching.resolved import ClaimRequests, Request, TakenDevice
+from reference_allocator.matching.resolved import ClaimRequests, Request
 from reference_allocator.search.frames import (
     END_OF_CLAIM,
+    EXCEEDED,
+    FAILED,
+    FOUND,
     AlternativesFrame,
     DeviceFrame,
     Ending,
@@ -33,41 +36,29 @@ from reference_allocator.search.usage import Usage
 _CHECK_EVERY = 1024
 """The number of candidates after which the deadline is looked at, if none of them is taken."""
 
-_STEPS_MASK = 15
-"""The deadline is looked at in the first step, and whenever these bits of their number are 0."""
+_CHECK_EVERY_STEPS = 16
+"""The number of steps after which the deadline is looked at; it is in the first one."""
 
 
 class Search:
     """One search on one node.
 
-    Args:
-        repeats: whether each device of a request is looked for from the first candidate on, so that
-            it can get several shares of one.
-
     Attributes:
         steps: how many partial solutions have been looked at, counted as upstream counts them.
-        chosen: (claim index, request index) -> the index of the alternative that was used.
     """
 
-    def __init__(
-        self,
-        claims: Sequence[ClaimRequests],
-        view: NodeView,
-        usage: Usage,
-        deadline: float | None,
-        *,
-        repeats: bool = False,
-    ) -> None:
+    def __init__(self, claims: Sequence[ClaimRequests], usage: Usage) -> None:
+        matcher = usage.matcher
         self._claims = claims
-        self._view = view
         self._usage = usage
-        self._deadline = deadline
-        self._repeats = repeats
+        self._view = matcher.view
+        # Each device of a request is looked for from the first candidate on.
+        self._repeats = matcher.repeats_devices
         self._pruner: Pruner | None = None
         self._stack: list[EndOfClaim | AlternativesFrame | DeviceFrame] = []
         self._failures = 0
+        self._next_check = 0
         self.steps = 0
-        self.chosen: dict[tuple[int, int], int] = {}
 
     def run(self) -> bool:
         """Search; return whether there is a solution, which `usage.results` then has by claim.
@@ -78,7 +69,7 @@ class Search:
         """
         stack = self._stack
         ending = self._take_requests(0, 0)
-        while ending is not Ending.FOUND:
+        while ending is not FOUND:
             if not stack:
                 return False
             frame = stack[-1]
@@ -90,16 +81,16 @@ class Search:
                 stack.pop()
                 # Another choice for this claim may leave a later one an alternative with fewer
                 # devices.
-                ending = Ending.FAILED
-        for frame in stack:
-            if isinstance(frame, AlternativesFrame):
-                self.chosen[frame.claim_index, frame.request_index] = frame.index
+                ending = FAILED
         return True
 
-    def _step(self) -> None:
-        self.steps += 1
-        if not (self.steps - 1) & _STEPS_MASK:
-            self._check_deadline()
+    def list_chosen(self) -> dict[tuple[int, int], int]:
+        """Return the alternatives of the solution: (claim index, request index) -> its index."""
+        return {
+            (frame.claim_index, frame.request_index): frame.index
+            for frame in self._stack
+            if isinstance(frame, AlternativesFrame)
+        }
 
     def _active_pruner(self) -> Pruner | None:
         """Return what cuts subtrees, once so much has failed that it is worth its cost."""
@@ -111,24 +102,21 @@ class Search:
 
     def _take_requests(self, claim_index: int, request_index: int) -> Ending:
         """Take devices from a request on, until one cannot get them or all are found."""
-        while True:
-            if claim_index >= len(self._claims):
-                self._step()
-                return Ending.FOUND
-            claim = self._claims[claim_index]
-            if request_index >= len(claim.requests):
-                self._step()
-                self._stack.append(END_OF_CLAIM)
-                claim_index, request_index = claim_index + 1, 0
-                continue
-            if claim.prioritized[request_index]:
-                self._step()
-                self._stack.append(AlternativesFrame(claim_index, request_index))
-            request = claim.requests[request_index][0]
-            ending = self._take_devices(claim_index, request_index, request, 0, 0)
-            if ending is not None:
-                return ending
-            request_index += 1
+        claims = self._claims
+        while claim_index < len(claims):
+            claim = claims[claim_index]
+            for index in range(request_index, len(claim.requests)):
+                if claim.prioritized[index]:
+                    self.steps += 1
+                    self._stack.append(AlternativesFrame(claim_index, index))
+                ending = self._take_devices(claim_index, index, claim.requests[index][0], 0, 0)
+                if ending is not None:
+                    return ending
+            self.steps += 1
+            self._stack.append(END_OF_CLAIM)
+            claim_index, request_index = claim_index + 1, 0
+        self.steps += 1
+        return FOUND
 
     def _continue_with(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
@@ -141,59 +129,51 @@ class Search:
     ) -> Ending | None:
         """Take the devices of a request from `index` on; return None when it has all of them."""
         usage = self._usage
-        results = usage.results[claim_index]
+        results, all_devices = usage.results[claim_index], request.all_devices
         while True:
-            # `_step`, written out here alone: the call would be 5 % of a decision.
             self.steps += 1
-            if not (self.steps - 1) & _STEPS_MASK:
+            if self.steps > self._next_check:
                 self._check_deadline()
-            all_devices = request.all_devices
             if all_devices is not None and not all_devices:  # All means one device at least.
-                return Ending.FAILED
+                return FAILED
             if index >= request.count:
                 return None
             if request.count - index > ALLOCATION_RESULTS_MAX - len(results):
-                return Ending.EXCEEDED
+                return EXCEEDED
+            frame = DeviceFrame(claim_index, request_index, request, index, start)
             if all_devices is None:
-                frame = DeviceFrame(claim_index, request_index, request, index, start)
                 if not self._take_next(frame):
-                    return Ending.FAILED
+                    return FAILED
                 start = 0 if self._repeats else frame.position + 1
+            elif self._take_exactly(frame, all_devices[index]):
+                frame.only = True
             else:
-                taken_device = self._take_exactly(request, index, claim_index)
-                if taken_device is None:
-                    return Ending.FAILED
-                frame = DeviceFrame(
-                    claim_index, request_index, request, index, 0, taken_device, only=True
-                )
+                return FAILED
             self._stack.append(frame)
             index += 1
 
-    def _take_exactly(self, request: Request, index: int, claim_index: int) -> TakenDevice | None:
-        assert request.all_devices is not None
-        usage = self._usage
-        entry = request.all_devices[index]
+    def _take_exactly(self, frame: DeviceFrame, entry: PoolDevice) -> bool:
+        """Take the device that a request for all devices needs; return False where it cannot."""
+        usage, request = self._usage, frame.request
         suits = entry.suitability.get(request.kind)
         if suits is None:
             suits = usage.matcher.rate_device(request, entry)
-        if suits == UNSUITABLE or not usage.is_available(request, entry, claim_index):
-            return None
-        if usage.is_kept_by_shares(request, entry):
-            return None
+        if suits == UNSUITABLE or not usage.is_available(request, entry, frame.claim_index):
+            return False
+        if entry.use.shares and usage.is_kept_by_shares(request, entry):
+            return False
         if suits == PLAIN and not entry.use.capacity:
-            return usage.take_plain(request, entry, claim_index, must=True)
-        return usage.take(request, entry, self._view.pool_of(entry), claim_index, must=True)
+            return usage.take_plain(frame, entry, must=True)
+        return usage.take(frame, entry, self._view.pool_of(entry), must=True)
 
     def _retry_device(self, frame: DeviceFrame, ending: Ending) -> Ending:
         """Give a device back that led nowhere, and go on with another."""
-        taken_device = frame.taken_device
-        assert taken_device is not None
-        self._usage.give_back(taken_device)
+        self._usage.give_back(frame)
         if frame.only:  # The request needs every device that it takes: no other can stand in.
             self._stack.pop()
             return ending
         self._failures += 1
-        if ending is Ending.EXCEEDED:  # Another device does not change the numbers.
+        if ending is EXCEEDED:  # Another device does not change the numbers.
             self._stack.pop()
             return ending
         pruner = self._active_pruner()
@@ -204,7 +184,7 @@ class Search:
         frame.position += 1
         if not self._take_next(frame):
             self._stack.pop()
-            return Ending.FAILED
+            return FAILED
         return self._continue_with(
             frame.claim_index,
             frame.request_index,
@@ -214,13 +194,13 @@ class Search:
         )
 
     def _retry_alternative(self, frame: AlternativesFrame, ending: Ending) -> Ending:
-        if ending is not Ending.EXCEEDED:
+        if ending is not EXCEEDED:
             frame.all_exceeded = False
         frame.index += 1
         alternatives = self._claims[frame.claim_index].requests[frame.request_index]
         if frame.index >= len(alternatives):
             self._stack.pop()
-            return Ending.EXCEEDED if frame.all_exceeded else Ending.FAILED
+            return EXCEEDED if frame.all_exceeded else FAILED
         request = alternatives[frame.index]
         return self._continue_with(frame.claim_index, frame.request_index, request, 0, 0)
 
@@ -233,6 +213,11 @@ class Search:
         taken_by = usage.taken_by
         for position in range(frame.position, len(candidates)):
             entry = candidates[position]
+            suits = entry.suitability.get(kind)
+            if suits == UNSUITABLE:
+                if not (position + 1) % _CHECK_EVERY:
+                    self._check_deadline()
+                continue
             use = entry.use
             if admin:
                 if claim_index in taken_by.get(use, ()):
@@ -249,25 +234,19 @@ class Search:
                         break
                 if frame.failed and pruner.kind_of_candidate(position) in frame.failed:
                     continue
-            suits = entry.suitability.get(kind)
             if suits is None:
                 suits = usage.matcher.rate_device(request, entry)
-            if suits == UNSUITABLE:
-                if position % _CHECK_EVERY == 0:
-                    self._check_deadline()
-                continue
+                if suits == UNSUITABLE:
+                    continue
             if use.shares and usage.is_kept_by_shares(request, entry):
                 continue
             if suits == PLAIN and not use.capacity:
-                taken_device = usage.take_plain(request, entry, claim_index, must=False)
+                taken = usage.take_plain(frame, entry, must=False)
             else:
-                pool = self._view.pool_at[position]
-                taken_device = usage.take(request, entry, pool, claim_index, must=False)
-            if taken_device is None:
-                continue
-            frame.taken_device = taken_device
-            frame.position = position
-            return True
+                taken = usage.take(frame, entry, self._view.pool_at[position], must=False)
+            if taken:
+                frame.position = position
+                return True
         # Every candidate was tried, or stands for one that was: from here there is no solution.
         if pruner is not None and frame.state is not None:
             pruner.remember_failure(frame.state)
@@ -277,5 +256,7 @@ class Search:
         return False
 
     def _check_deadline(self) -> None:
-        if self._deadline is not None and time.monotonic() >= self._deadline:
+        self._next_check = self.steps + _CHECK_EVERY_STEPS - 1
+        deadline = self._usage.matcher.deadline
+        if deadline is not None and time.monotonic() >= deadline:
             raise SearchTimeoutError

@@ -7,11 +7,15 @@ claim that has all its devices; a part of the search that ended says how (`Endin
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from reference_allocator.matching.resolved import Request, TakenDevice
+from reference_allocator.cluster.pools import PoolDevice
+from reference_allocator.matching.resolved import Request
+from reference_allocator.rules.capacity import Consumption
+from reference_allocator.rules.constraints import State
+from reference_allocator.search.partitions import CounterStock, Moment
 
 
 class Ending(Enum):
@@ -51,7 +55,7 @@ class AlternativesFrame:
 
     Attributes:
         index: the alternative that is being tried.
-        all_exceeded: whether all alternatives so far ended as `Ending.EXCEEDED`.
+        all_exceeded: whether all alternatives so far ended as `EXCEEDED`.
     """
 
     claim_index: int
@@ -62,13 +66,18 @@ class AlternativesFrame:
 
 @dataclass(slots=True, eq=False)
 class DeviceFrame:
-    """One device of a request: the one that is taken and those that are to be tried.
+    """One device of a request: the one that it has, how to take it back, and what can be tried.
 
     Attributes:
+        claim_index: the index of the request's claim.
+        request: the request, or the alternative that is being tried.
         index: the number of the device within its request.
         position: the candidate that is taken or to be tried next.
-        taken_device: the device that is taken.
+        entry: the device that is taken; set by `Usage.take`.
         only: whether no other may be tried (allocationMode All).
+        consumption: for a share of a device what the share takes, else None.
+        states: the constraints' states before it was taken, or None where they did not change.
+        charged: the counters that it draws on, and what was left of them before, or None.
         state: the state of the search before the device, as `Pruner.state_at` has it, once asked.
         failed: kinds of candidates that were tried in vain.
     """
@@ -78,10 +87,17 @@ class DeviceFrame:
     request: Request
     index: int
     position: int
-    taken_device: TakenDevice | None = None
+    entry: PoolDevice = field(init=False)
     only: bool = False
+    consumption: Consumption | None = None
+    states: tuple[State, ...] | None = None
+    charged: tuple[CounterStock, Moment] | None = None
     state: Hashable = None
     failed: set[Hashable] | None = None
 
 
-END_OF_CLAIM = EndOfClaim()
+END_OF_CLAIM: Final = EndOfClaim()
+# Members of an enumeration are looked up slowly.
+FOUND: Final = Ending.FOUND
+FAILED: Final = Ending.FAILED
+EXCEEDED: Final = Ending.EXCEEDED

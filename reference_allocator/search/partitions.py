@@ -13,42 +13,67 @@ groups, as if they shared a group that nobody else can name.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import accumulate
 from typing import Final
 
 from reference_allocator.api import CounterConsumption, Device
 from reference_allocator.cluster.pools import CounterKey, Pool, PoolDevice
 
+Moment = tuple[int, Mapping[str, frozenset[str]]]
+"""What was left of a pool's counters, and counter set -> the groups in use on it."""
+
 
 class CounterStock:
-    """The remainder of one pool's counters during a search.
+    """The remainder of one pool's counters during a search, and the groups in use on them.
 
     Attributes:
         remainder: all counters in one number, as `Pool.pack_remainder` has them.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, with_groups: bool = False) -> None:
         self._pool = pool
+        self._with_groups = with_groups
+        # A counter that goes below zero borrows the bit that it has here.
+        self._enough = pool.not_overdrawn
         self.remainder = pool.pack_remainder()
+        self._groups: Mapping[str, frozenset[str]] = {}
+        if with_groups:
+            all_devices = (*pool.devices, *pool.other_devices)
+            self._groups = groups_in_use(item.device for item in all_devices if item.use.used)
+
+    @property
+    def key(self) -> Hashable:
+        """Return a value that is equal for moments at which the same is left."""
+        return id(self._pool), self.remainder, frozenset(self._groups.items())
 
     def covers(self, amounts: int) -> bool:
         """Return whether there is enough for these amounts (see `Pool.pack_amounts`)."""
-        # A counter that goes below zero borrows the bit that `not_overdrawn` has for it.
-        enough = self._pool.not_overdrawn
-        return (self.remainder - amounts) & enough == enough
+        return (self.remainder - amounts) & self._enough == self._enough
 
-    def take(self, entry: PoolDevice) -> bool:
-        """Charge the device; return False, with nothing changed, where that would overdraw."""
-        drawn = self._pool.pack_draws(entry)
-        if not self.covers(drawn):
-            return False
-        self.remainder -= drawn
-        return True
+    def take(self, entry: PoolDevice) -> Moment | None:
+        """Charge the device and join its groups; return what was before, for `go_back`.
 
-    def give_back(self, entry: PoolDevice) -> None:
-        """Undo `take` for the device."""
-        self.remainder += self._pool.pack_draws(entry)
+        Returns None, with nothing changed, where that would overdraw or groups do not go together.
+        """
+        remainder = self.remainder - self._pool.pack_draws(entry)
+        if remainder & self._enough != self._enough:
+            return None
+        before = self.remainder, self._groups
+        if self._with_groups:
+            groups = dict(self._groups)
+            for consumption in entry.device.consumes_counters:
+                current, added = groups.get(consumption.counter_set), groups_of(consumption)
+                if not admits_groups(current, added):
+                    return None
+                groups[consumption.counter_set] = join_groups(current, added)
+            self._groups = groups
+        self.remainder = remainder
+        return before
+
+    def go_back(self, moment: Moment) -> None:
+        """Undo the last `take`, which has returned this moment."""
+        self.remainder, self._groups = moment
 
 
 class Drawing:

@@ -119,7 +119,7 @@ class Pruner:
         claims = self._usage.taken_by.get(use)
         if claims:
             return tuple(sorted(claims)) if self._facts.has_admin else "taken"
-        if self._usage.shares.get(use, 0):
-            used = self._usage.capacity.get(use, {})
-            return self._usage.shares[use], tuple(sorted(used.items()))
+        shares = self._usage.shares.get(use)
+        if shares is not None and shares.count:
+            return shares.count, tuple(sorted(shares.amounts.items()))
         return ()

@@ -11,7 +11,8 @@ from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.gates import MinorRules
-from reference_allocator.matching.resolved import ClaimRequests, Request, TakenDevice
+from reference_allocator.matching.resolved import ClaimRequests, Request
+from reference_allocator.search.frames import DeviceFrame
 
 ShareIds = Callable[[str], str]
 """A function that makes a share id from a text that is unique for the share."""
@@ -27,7 +28,7 @@ def derived_share_id(text: str) -> str:
 def allocation_result(
     claim: ClaimRequests,
     config: list[dict[str, Any]],
-    taken_devices: Sequence[TakenDevice],
+    taken_devices: Sequence[DeviceFrame],
     node: api.Node,
     features: Features,
     rules: MinorRules,
@@ -44,39 +45,35 @@ def allocation_result(
     Raises:
         AllocationError: a slice has a node selector with several terms.
     """
-    devices: dict[str, Any] = {}
-    result: dict[str, Any] = {"devices": devices}
-    if taken_devices:
-        results: list[dict[str, Any]] = []
-        devices["results"] = results
-        for item in taken_devices:
-            request, entry = item.request, item.entry
-            driver, pool, device = entry.id
-            device_result: dict[str, Any] = {
-                "request": request.name,
-                "driver": driver,
-                "pool": pool,
-                "device": device,
-            }
-            if request.special:
-                _add_request_fields(device_result, request, rules)
-            if entry.special:
-                _add_device_fields(device_result, entry, features)
-            if item.consumption is not None:
-                unique = claim.claim.uid or claim.claim.ref
-                device_result["shareID"] = share_ids(
-                    f"{unique}#{len(results)}:{driver}/{pool}/{device}"
-                )
-                if item.consumption.texts:
-                    device_result["consumedCapacity"] = dict(item.consumption.texts)
-            results.append(device_result)
+    results: list[dict[str, Any]] = []
+    for item in taken_devices:
+        request, entry = item.request, item.entry
+        driver, pool, device = entry.id
+        device_result: dict[str, Any] = {
+            "request": request.name,
+            "driver": driver,
+            "pool": pool,
+            "device": device,
+        }
+        if request.special:
+            _add_request_fields(device_result, request, rules)
+        if entry.special:
+            _add_device_fields(device_result, entry, features)
+        if item.consumption is not None:
+            unique = claim.claim.uid or claim.claim.ref
+            device_result["shareID"] = share_ids(
+                f"{unique}#{len(results)}:{driver}/{pool}/{device}"
+            )
+            if item.consumption.texts:
+                device_result["consumedCapacity"] = dict(item.consumption.texts)
+        results.append(device_result)
+    devices: dict[str, Any] = {"results": results} if results else {}
     if config:
         devices["config"] = config
-    if taken_devices:
-        selector = _node_selector(taken_devices, node, claim)
-        if selector is not None:
-            result["nodeSelector"] = selector
-    return result
+    selector = _node_selector(taken_devices, node, claim)
+    return (
+        {"devices": devices} if selector is None else {"devices": devices, "nodeSelector": selector}
+    )
 
 
 def _add_request_fields(result: dict[str, Any], request: Request, rules: MinorRules) -> None:
@@ -98,16 +95,18 @@ def _add_device_fields(result: dict[str, Any], entry: PoolDevice, features: Feat
 
 
 def _node_selector(
-    taken_devices: Iterable[TakenDevice], node: api.Node, claim: ClaimRequests
+    taken_devices: Iterable[DeviceFrame], node: api.Node, claim: ClaimRequests
 ) -> dict[str, Any] | None:
     """Return the selector of nodes that can use the devices: of one node, several, or None: any."""
     fields: list[Mapping[str, Any]] = []
     expressions: list[Mapping[str, Any]] = []
     for item in taken_devices:
-        node_name, selector = find_placement(item)
-        if node_name is not None or item.entry.device.binds_to_node:
+        device = item.entry.device
+        placed = device if item.entry.slice.per_device_node_selection else item.entry.slice
+        if placed.node_name is not None or device.binds_to_node:
             name = {"key": "metadata.name", "operator": "In", "values": [node.name]}
             return {"nodeSelectorTerms": [{"matchFields": [name]}]}
+        selector = placed.node_selector
         if selector is None or not selector.terms:
             continue
         if len(selector.terms) > 1:
@@ -123,14 +122,6 @@ def _node_selector(
     if fields:
         term["matchFields"] = fields
     return {"nodeSelectorTerms": [term]} if term else None
-
-
-def find_placement(taken_device: TakenDevice) -> tuple[str | None, api.NodeSelector | None]:
-    """Return the nodeName and nodeSelector that apply to a device: its own or its slice's."""
-    item, device = taken_device.entry.slice, taken_device.entry.device
-    if item.per_device_node_selection:
-        return device.node_name, device.node_selector
-    return item.node_name, item.node_selector
 
 
 def _add_new(

@@ -201,8 +201,9 @@ def seconds_to_take_a_device(counters: int) -> float:
     counter_stock = CounterStock(pool)
 
     def take_and_give_back() -> None:
-        assert counter_stock.take(entry)
-        counter_stock.give_back(entry)
+        before = counter_stock.take(entry)
+        assert before is not None
+        counter_stock.go_back(before)
 
     return min(timeit.repeat(take_and_give_back, number=300, repeat=15))
 
