@@ -73,7 +73,7 @@ fuzz: $(VENV)/.ready ## N random problems, expressions and CDI folders, ours aga
 
 allocators: export PATH := $(PATH):$(CURDIR)/$(BIN)
 allocators: $(VENV)/.ready ## Others' allocators and upstream's, asked the same questions (COUNT=1000)
-	ci/allocators/build karpenter volcano
+	ci/allocators/build karpenter kueue volcano
 	for minor in 1.34 1.35 1.36 1.37 1.38; do ci/upstream/build $$minor allocate || exit 1; done
 	$(BIN)/python -m ci.allocators.measure -n $(or $(COUNT),1000)
 

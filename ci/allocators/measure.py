@@ -73,10 +73,11 @@ IMPLEMENTATIONS: Final = (
     *(_library(minor) for minor in ("1.34", "1.35", "1.36", "1.37", "1.38")),
     *(_library("1.37", channel) for channel in ("stable", "incubating", "experimental")),
     Implementation(
-        "Volcano, the library of its plugin", "v1.14.1", "1.34", ("volcano", "-timeout", "5s")
+        "Volcano, the library of its plugin", "v1.15.0", "1.35", ("volcano", "-timeout", "5s")
     ),
     Implementation("Karpenter, existing nodes", "v1.15.0", "1.37", _KARPENTER, "published"),
     Implementation("Karpenter, nodes to be", "v1.15.0", "1.37", _KARPENTER, "template"),
+    Implementation("Kueue, quota of devices by class", "v0.19.0", "1.36", ("kueue",)),
 )
 
 

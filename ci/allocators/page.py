@@ -17,14 +17,18 @@ Generated from `ci/allocators/results.json`, which `make allocators` writes: eac
 the [vectors](allocators.md#vectors) of its Kubernetes minor and random questions, at level `fits`.
 A wrong *yes* says that claims fit a node that they do not fit; a wrong *no* the other way round;
 *timeouts* are searches that it gave up. Random questions ask for rare things far more often than
-people do: their shares say what a rule weighs in them, not what users see. What Karpenter's
-differences mean for its users: [found](found/karpenter.md).
+people do: their shares say what a rule weighs in them, not what users see. What the differences
+mean for users of [Karpenter](found/karpenter.md) and of [Kueue](found/kueue.md) is told apart.
 
-Volcano hands claims to the plugin of kube-scheduler 1.34.1 with its gates as they are by default:
-what is asked is that version's library. Not asked are KAI-Scheduler and cluster-autoscaler, whose
-modules could not be had through the Go module proxy (refused in November 2026), and Kueue v0.17.0:
-as its source says, it chooses no devices, but counts those that claims ask for by class against a
-quota, and refuses selectors, constraints, alternatives, All and adminAccess.
+Volcano hands claims to the plugin of kube-scheduler 1.35.3 with its gates as they are by default:
+what is asked is that version's library. That of 1.34 knows no distinctAttribute with its gates as
+they are by default, though its API server stores it. Kueue chooses no devices: it was asked
+whether it admits a pod where the quota of a class is the number of the node's devices that the
+class selects.
+
+Not asked, because their modules cannot be had through the Go module proxy (each was tried again on
+2026-11-28): cluster-autoscaler v1.35.0, KAI-Scheduler v0.12.0 and v0.14.0, YuniKorn's k8shim
+v1.7.0. Koordinator v1.7.0 can be had and reads no resource.k8s.io/v1 (it is of Kubernetes 1.28).
 """
 _HEADS: Final = ("wrong yes, no", "timeouts")
 _SHOWN: Final = 25

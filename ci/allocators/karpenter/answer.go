@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,53 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"dra-conformance.dev/allocators/contract"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/dynamicresources/deviceallocation"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 	"sigs.k8s.io/karpenter/pkg/scheduling/dynamicresources"
 )
-
-// question is a line of input. Unknown fields are dropped, as Karpenter's client drops what its
-// version of the API does not have.
-type question struct {
-	ID string `json:"id"`
-	askedPod
-	Following     []askedPod                  `json:"following"`
-	Slices        []*resourcev1.ResourceSlice `json:"slices"`
-	DeviceClasses []*resourcev1.DeviceClass   `json:"deviceClasses"`
-	Nodes         []*corev1.Node              `json:"nodes"`
-	Allocated     []*resourcev1.ResourceClaim `json:"allocated"`
-	Place         string                      `json:"place"`
-	Repeat        int                         `json:"repeat"`
-}
-
-// askedPod is a pod of a question.
-type askedPod struct {
-	Claims []*resourcev1.ResourceClaim `json:"claims"`
-	Pod    *corev1.Pod                 `json:"pod"`
-}
-
-func (q *question) pods() []askedPod { return append([]askedPod{q.askedPod}, q.Following...) }
-
-type answer struct {
-	ID          string       `json:"id"`
-	Nodes       []nodeAnswer `json:"nodes,omitempty"`
-	Invalid     string       `json:"invalid,omitempty"`
-	Unsupported string       `json:"unsupported,omitempty"`
-}
-
-type podAnswer struct {
-	Outcome     string                        `json:"outcome"`
-	Allocations []resourcev1.AllocationResult `json:"allocations,omitempty"`
-	Error       string                        `json:"error,omitempty"`
-}
-
-type nodeAnswer struct {
-	Node string `json:"node"`
-	podAnswer
-	Nanoseconds int64       `json:"ns"`
-	Following   []podAnswer `json:"following,omitempty"`
-}
 
 // store is all that Karpenter reads from the API server for these questions.
 type store struct {
@@ -120,16 +78,10 @@ func (p place) ResourceSlices() map[dynamicresources.InstanceTypeID][]dynamicres
 	return p.templates
 }
 
-func respond(ctx context.Context, line []byte, timeout time.Duration) answer {
-	var q question
-	err := json.Unmarshal(line, &q)
-	out := answer{ID: q.ID}
-	if err != nil {
-		out.Invalid = err.Error()
-		return out
-	}
+func respond(ctx context.Context, q *contract.Question, timeout time.Duration) contract.Answer {
+	out := contract.Answer{ID: q.ID}
 	kube := store{classes: map[string]*resourcev1.DeviceClass{}, claims: q.Allocated}
-	for _, pod := range q.pods() {
+	for _, pod := range q.Pods() {
 		if pod.Pod != nil {
 			out.Unsupported = "extended resources of classes"
 			return out
@@ -144,7 +96,7 @@ func respond(ctx context.Context, line []byte, timeout time.Duration) answer {
 		kube.classes[class.Name] = class
 	}
 	for _, node := range q.Nodes {
-		out.Nodes = append(out.Nodes, decide(ctx, &q, kube, node, timeout))
+		out.Nodes = append(out.Nodes, decide(ctx, q, kube, node, timeout))
 	}
 	return out
 }
@@ -174,7 +126,7 @@ func inUse(ctx context.Context, kube store) (dynamicresources.AllocatedDeviceSta
 	return state, nil
 }
 
-func decide(ctx context.Context, q *question, kube store, node *corev1.Node, timeout time.Duration) (out nodeAnswer) {
+func decide(ctx context.Context, q *contract.Question, kube store, node *corev1.Node, timeout time.Duration) (out contract.NodeAnswer) {
 	out.Node = node.Name
 	defer func() {
 		if r := recover(); r != nil {
@@ -205,8 +157,8 @@ func decide(ctx context.Context, q *question, kube store, node *corev1.Node, tim
 			out.Nanoseconds = elapsed
 		}
 	}
-	for i, pod := range q.pods() {
-		var one podAnswer
+	for i, pod := range q.Pods() {
+		var one contract.PodAnswer
 		var result *dynamicresources.AllocationResult
 		elapsed := timed(func() { one, result = allocate(ctx, allocator, where, pod.Claims, timeout) })
 		if one.Outcome == "allocated" && result.Allocation != nil {
@@ -221,7 +173,7 @@ func decide(ctx context.Context, q *question, kube store, node *corev1.Node, tim
 			out.Following = append(out.Following, one)
 			continue
 		}
-		out.podAnswer = one
+		out.PodAnswer = one
 		if out.Nanoseconds == 0 || elapsed < out.Nanoseconds {
 			out.Nanoseconds = elapsed
 		}
@@ -235,7 +187,7 @@ func timed(act func()) int64 {
 	return time.Since(start).Nanoseconds()
 }
 
-func allocate(ctx context.Context, allocator *dynamicresources.Allocator, where place, claims []*resourcev1.ResourceClaim, timeout time.Duration) (out podAnswer, result *dynamicresources.AllocationResult) {
+func allocate(ctx context.Context, allocator *dynamicresources.Allocator, where place, claims []*resourcev1.ResourceClaim, timeout time.Duration) (out contract.PodAnswer, result *dynamicresources.AllocationResult) {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	start := time.Now()

@@ -3,6 +3,7 @@ module dra-conformance.dev/allocators/karpenter
 go 1.26.9
 
 require (
+	dra-conformance.dev/allocators/contract v0.0.0
 	k8s.io/api v0.36.1
 	k8s.io/apimachinery v0.36.1
 	sigs.k8s.io/controller-runtime v0.24.1
@@ -94,3 +95,5 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.0 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace dra-conformance.dev/allocators/contract => ../contract

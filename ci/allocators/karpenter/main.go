@@ -8,46 +8,22 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"time"
-)
 
-func run(timeout time.Duration) error {
-	reader := bufio.NewReaderSize(os.Stdin, 1<<20)
-	writer := bufio.NewWriter(os.Stdout)
-	defer writer.Flush()
-	encoder := json.NewEncoder(writer)
-	encoder.SetEscapeHTML(false)
-	for {
-		line, err := reader.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 {
-			if err := encoder.Encode(respond(context.Background(), line, timeout)); err != nil {
-				return err
-			}
-			if err := writer.Flush(); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
+	"dra-conformance.dev/allocators/contract"
+)
 
 func main() {
 	timeout := flag.Duration("timeout", 10*time.Second, "how long one node may take; Karpenter itself stops after 5s")
 	flag.Parse()
-	if err := run(*timeout); err != nil {
+	err := contract.Serve(func(q *contract.Question) contract.Answer {
+		return respond(context.Background(), q, *timeout)
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "karpenter:", err)
 		os.Exit(1)
 	}
