@@ -44,9 +44,13 @@ class NodeView:
 
     def arrange(self) -> None:
         """Put everything in order after `by_id` has changed."""
-        self.pools = sorted(self.by_id.values(), key=_PLACE_IN_SEARCH)
+        self.pools = list(self.by_id.values())
+        if len(self.pools) > 1:
+            self.pools.sort(key=_PLACE_IN_SEARCH)
         usable = [pool for pool in self.pools if pool.usable]
-        self.has_invalid = False
+        self.has_invalid = len(usable) < len(self.pools) and any(
+            pool.invalid_reason for pool in self.pools
+        )
         if len(usable) == 1:
             (pool,) = usable
             self.candidates = pool.devices
@@ -54,8 +58,6 @@ class NodeView:
         else:
             self.candidates = tuple([entry for pool in usable for entry in pool.devices])
             self.pool_at = tuple([pool for pool in usable for _ in pool.devices])
-        if len(usable) < len(self.pools):
-            self.has_invalid = any(pool.invalid_reason for pool in self.pools)
         self._included.clear()
         self._pool_of = None
 

@@ -40,7 +40,7 @@ class Views:
         self._slices: dict[int, ResourceSlice] = {}
         self._named: dict[str, list[int]] = {}
         self._shared: dict[int, ResourceSlice] = {}
-        self._of_node: dict[str, dict[int, ResourceSlice]] = {}
+        self._of_node: dict[str, dict[int, tuple[PoolId, ResourceSlice]]] = {}
         self._of_pool: dict[PoolId, dict[int, ResourceSlice]] = {}
         self._built: dict[PoolId, dict[tuple[ResourceSlice, ...], Pool | None]] = {}
         self._views: dict[str, NodeView] = {}
@@ -121,7 +121,10 @@ class Views:
 
     def _build_view(self, node: Node) -> NodeView:
         relevant: dict[PoolId, list[ResourceSlice]] = {}
-        for item in (*self._of_node.get(node.name, {}).values(), *self._shared.values()):
+        for pool_id, item in self._of_node.get(node.name, {}).values():
+            if self._builder.is_usable(item):
+                keep_newest(relevant.setdefault(pool_id, []), item)
+        for item in self._shared.values():
             if self._builder.is_usable(item) and targets_node(item, node):
                 keep_newest(relevant.setdefault(item.pool_id, []), item)
         by_id: dict[PoolId, Pool] = {}
@@ -171,9 +174,11 @@ class Views:
 
     def _get_pool(self, pool_id: PoolId, relevant: tuple[ResourceSlice, ...]) -> Pool | None:
         built = self._built.setdefault(pool_id, {})
-        if relevant not in built:
-            built[relevant] = self._builder.build_pool(relevant, self._of_pool[pool_id].values())
-        return built[relevant]
+        pool = built.get(relevant)
+        if pool is None and relevant not in built:
+            everywhere = self._of_pool[pool_id].values()
+            pool = built[relevant] = self._builder.build_pool(relevant, everywhere)
+        return pool
 
     def _insert_slice(self, item: ResourceSlice) -> None:
         key = self._next
@@ -183,9 +188,10 @@ class Views:
 
     def _store_slice(self, key: int, item: ResourceSlice) -> None:
         self._slices[key] = item
-        self._of_pool.setdefault(item.pool_id, {})[key] = item
+        pool_id = item.pool_id
+        self._of_pool.setdefault(pool_id, {})[key] = item
         if item.node_name:
-            self._of_node.setdefault(item.node_name, {})[key] = item
+            self._of_node.setdefault(item.node_name, {})[key] = pool_id, item
         else:
             self._shared[key] = item
 

@@ -75,16 +75,16 @@ class Matcher:
     def _rate(self, request: Request, entry: PoolDevice) -> int:
         if not self.is_selected(request, entry):
             return UNSUITABLE
-        consumption: Consumption | None = NO_CONSUMPTION
+        fits = True
         if not takes_whole(request.spec.capacity, entry.device):
             consumption = self.compute_consumption(request, entry)
-        if consumption is None or not self.is_supported(entry) or self.is_tainted(request, entry):
+            if consumption is None:
+                return UNSUITABLE
+            fits = capacity_suffices(consumption, {}, {})
+        if not self.is_supported(entry) or self.is_tainted(request, entry):
             return UNSUITABLE
-        if entry.shareable or entry.device.consumes_counters:
-            return CONDITIONAL
-        if not capacity_suffices(consumption, {}, {}):
-            return CONDITIONAL
-        return PLAIN
+        draws = entry.shareable or entry.device.consumes_counters
+        return PLAIN if fits and not draws else CONDITIONAL
 
     def is_selected(self, request: Request, entry: PoolDevice) -> bool:
         """Return whether the device is selected, by the checks of upstream's isSelectable.

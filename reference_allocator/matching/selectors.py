@@ -9,8 +9,9 @@ published one of the same name (KEP-6080; lookupAttribute in allocator_experimen
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar
 
 from reference_allocator.api import Attribute
 from reference_allocator.cel import (
@@ -33,7 +34,7 @@ _HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
     " has() for optional fields"
 )
-_UNASKED: Final = object()
+_Source = TypeVar("_Source", PoolDevice, str)
 _MAX_EXPRESSIONS: Final = 4096
 _MAX_OUTCOMES: Final = 256
 """The most selectors whose outcomes a device keeps; claims can bring any number of them."""
@@ -92,33 +93,32 @@ class Selectors:
 
     def _find_outcome(self, expression: str, entry: PoolDevice) -> bool | str:
         if entry.convertible:
-            outcome = self._of_any_device(expression, entry.id.driver)
+            try:
+                outcome = self._of_driver[expression, entry.id.driver]
+            except KeyError:
+                outcome = self._ask_any_device(expression, entry.id.driver)
             if outcome is not None:
                 return outcome
         outcomes = entry.facts.outcomes
         outcome = outcomes.get(expression)
         if outcome is None:
             program = compile_selector(expression, features=self.environment)
-            outcome = _evaluate_selector(program, lambda: self.convert_device(entry))
+            outcome = _evaluate_selector(program, self.convert_device, entry)
             if len(outcomes) >= _MAX_OUTCOMES:
                 outcomes.clear()
             outcomes[expression] = outcome
         return outcome
 
-    def _of_any_device(self, expression: str, driver: str) -> bool | str | None:
+    def _ask_any_device(self, expression: str, driver: str) -> bool | str | None:
         """Return the outcome for any device of a driver; None where it depends on more of them."""
-        key = (expression, driver)
-        outcome = self._of_driver.get(key, _UNASKED)
-        if outcome is _UNASKED:
-            program = compile_selector(expression, features=self.environment)
-            try:
-                outcome = _evaluate_selector(program, lambda: CelDevice(_OnlyDriver(driver=driver)))
-            except _MoreAskedError:
-                outcome = None
-            if len(self._of_driver) >= _MAX_EXPRESSIONS:
-                self._of_driver.clear()
-            self._of_driver[key] = outcome
-        return cast("bool | str | None", outcome)
+        program = compile_selector(expression, features=self.environment)
+        outcome: bool | str | None = None
+        with suppress(_MoreAskedError):
+            outcome = _evaluate_selector(program, _only_driver, driver)
+        if len(self._of_driver) >= _MAX_EXPRESSIONS:
+            self._of_driver.clear()
+        self._of_driver[expression, driver] = outcome
+        return outcome
 
     def convert_device(self, entry: PoolDevice) -> CelDevice:
         """Return the device as CEL sees it, converted once.
@@ -133,10 +133,16 @@ class Selectors:
         return device
 
 
-def _evaluate_selector(program: Selector, device: Callable[[], CelDevice]) -> bool | str:
+def _only_driver(driver: str) -> CelDevice:
+    return CelDevice(_OnlyDriver(driver=driver))
+
+
+def _evaluate_selector(
+    program: Selector, convert: Callable[[_Source], CelDevice], source: _Source
+) -> bool | str:
     """Return whether a selector selects a device, or the text of its error."""
     try:
-        return program.matches(device())
+        return program.matches(convert(source))
     except CelRuntimeError as error:
         text = str(error)
         return text + _HINT if "no such key:" in text else text
@@ -201,8 +207,10 @@ class AttributeSource:
             attribute = self.get_attribute(request, entry, name)
             return constraint.values_to_admit(attribute, entry.id, derived=True)
         memo = entry.facts.values_to_admit
-        if name in memo:
+        try:
             return memo[name]
+        except KeyError:
+            pass
         attribute = find_attribute(entry.device, entry.id.driver, name)
         values = constraint.values_to_admit(attribute, entry.id)
         if len(memo) >= _MAX_ATTRIBUTES:

@@ -222,7 +222,7 @@ class Search:
             if admin:
                 if claim_index in taken_by.get(use, ()):
                     continue
-            elif use.held or (taken_by and taken_by.get(use)):
+            elif use.held or use in taken_by:
                 continue
             if pruner is not None:
                 if frame.state is None:

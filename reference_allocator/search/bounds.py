@@ -62,7 +62,7 @@ class Bounds:
         whole = end == len(self._claims[at.claim_index].requests)
         later = self._later_claims[at.claim_index + 1] if whole else _LaterClaims([], {})
         taken_by = self._usage.taken_by
-        free = [not (entry.use.held or taken_by.get(entry.use)) for entry in self._candidates]
+        free = [not entry.use.held and entry.use not in taken_by for entry in self._candidates]
         by_group: dict[int, Free] = {}
         needs = self._needs(at.claim_index, end, free, by_group, at)
         if needs is None:

@@ -42,7 +42,7 @@ class Usage:
 
     Attributes:
         matcher: what says which devices suit which requests.
-        taken_by: device -> indices of the claims that it is being allocated for.
+        taken_by: device -> indices of the claims that it is being allocated for, one at least.
         shares: device -> the shares of it that are being allocated.
         constraint_states: for each claim the states of its constraints.
         results: for each claim the devices that it has got.
@@ -66,7 +66,7 @@ class Usage:
         """Return whether no claim is in the way: with admin access, only the same claim can be."""
         if request.admin_access:
             return claim_index not in self.taken_by.get(entry.use, ())
-        return not (entry.use.held or self.taken_by.get(entry.use))
+        return not entry.use.held and entry.use not in self.taken_by
 
     def is_kept_by_shares(self, request: Request, entry: PoolDevice) -> bool:
         """Return whether shares are in the way of a device that is not shared any more."""
@@ -85,12 +85,11 @@ class Usage:
                 return False
             if frame.states is not None:
                 self._swap_states(frame)
-        claim_index = frame.claim_index
-        users = self.taken_by.get(entry.use)
-        if users is None:
-            self.taken_by[entry.use] = [claim_index]
+        claim_index, use = frame.claim_index, entry.use
+        if use in self.taken_by:
+            self.taken_by[use].append(claim_index)
         else:
-            users.append(claim_index)
+            self.taken_by[use] = [claim_index]
         self.results[claim_index].append(frame)
         return True
 
@@ -158,7 +157,10 @@ class Usage:
             _add_share(self.shares[use], frame.consumption, -1)
             frame.consumption = None
         else:
-            self.taken_by[use].pop()
+            users = self.taken_by[use]
+            users.pop()
+            if not users:
+                del self.taken_by[use]
         self._uncharge(frame)
 
     def stock_of(self, pool: Pool) -> partitions.CounterStock:

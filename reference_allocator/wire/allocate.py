@@ -159,7 +159,7 @@ def _decide_node(row: PodRow, node: Node, source: Json, repeat: int, timeout: fl
     end = time.monotonic() + timeout
     for _ in range(repeat):
         start = time.perf_counter_ns()
-        outcome = row.decide_first(node, source, timeout)
+        outcome = row.decide(row.first, node, source, timeout)
         elapsed = time.perf_counter_ns() - start
         best = elapsed if best is None else min(best, elapsed)
         if outcome.kind == "timeout" or time.monotonic() >= end:

@@ -69,26 +69,24 @@ class PodRow:
         allocator: knows what is in use before the first pod.
         pods: in the order in which they come; at least one.
         classes: extended resource -> the class that provides it.
+
+    Attributes:
+        first: the first pod.
     """
 
     def __init__(
         self, allocator: Allocator, pods: Sequence[AskedPod], classes: Mapping[str, str]
     ) -> None:
         self._allocator, self._pods, self._classes = allocator, pods, classes
-
-    def decide_first(self, node: Node, source: Json, seconds: float) -> Outcome:
-        """Return what the first pod is given on a node; nothing of it stays.
-
-        Args:
-            source: the node as it was written.
-            seconds: after which the search gives up.
-        """
-        return self._decide(self._pods[0], node, source, seconds)
+        self.first = pods[0]
 
     def decide_following(
         self, node: Node, source: Json, first: Outcome, seconds: float
     ) -> list[Outcome]:
-        """Return what the pods after the first are given, each beside what came before it."""
+        """Return what the pods after the first are given, each beside what came before it.
+
+        ``first``: what `decide` has answered for the first.
+        """
         if len(self._pods) == 1:
             return []
         outcomes = [first]
@@ -98,7 +96,7 @@ class PodRow:
             sources = [_with_devices(item, made) for item in pod.sources]
             claims = [ResourceClaim.from_dict(item) for item in sources]
             asked = AskedPod.read(claims, sources, pod.pod)
-            outcomes.append(self._decide(asked, node, source, seconds))
+            outcomes.append(self.decide(asked, node, source, seconds))
         for namespace, name in made:
             self._allocator.index.remove_claim(namespace, name)
         return outcomes[1:]
@@ -118,8 +116,13 @@ class PodRow:
                 made[key] = allocation
                 self._allocator.index.put_claim(claim)
 
-    def _decide(self, pod: AskedPod, node: Node, source: Json, seconds: float) -> Outcome:
-        """Allocate what has no devices yet, on a node where all that was given can be used."""
+    def decide(self, pod: AskedPod, node: Node, source: Json, seconds: float) -> Outcome:
+        """Return what a pod is given on a node where all that it has can be used; nothing stays.
+
+        Args:
+            source: the node as it was written.
+            seconds: after which the search gives up.
+        """
         deadline = time.monotonic() + seconds
         claims = pod.claims
         if pod.pod is not None:
