@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("only", nargs="*", help="part of the names of those to ask")
     options = parser.parse_args(arguments)
     kept: Json = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    keys = {item.key for item in IMPLEMENTATIONS}
+    keys = [item.key for item in IMPLEMENTATIONS]
     for item in IMPLEMENTATIONS:
         key = item.key
         if options.only and not any(word in key for word in options.only):
@@ -115,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sys.stdout.write(f"  since {old_key}, {old['date']}: {change}\n")
             del kept[old_key]
         kept[key] = now
+        order = {name: place for place, name in enumerate(keys)}
+        kept = dict(sorted(kept.items(), key=lambda entry: order.get(entry[0], len(order))))
         sys.stdout.flush()
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -17,8 +17,8 @@ Generated from `ci/allocators/results.json`, which `make allocators` writes: eac
 the [vectors](allocators.md#vectors) of its Kubernetes minor and random questions, at level `fits`.
 A wrong *yes* says that claims fit a node that they do not fit; a wrong *no* the other way round;
 *timeouts* are searches that it gave up. Random questions ask for rare things far more often than
-people do: their shares say what a rule weighs in them, not what users see. What the differences
-mean for users of [Karpenter](found/karpenter.md) and of [Kueue](found/kueue.md) is told apart.
+people do: their shares say what a rule weighs in them, not what users see. What Karpenter's
+differences mean for its users: [found](found/karpenter.md); what Kueue's do is told below.
 
 Volcano hands claims to the plugin of kube-scheduler 1.35.3 with its gates as they are by default:
 what is asked is that version's library. That of 1.34 knows no distinctAttribute with its gates as
@@ -30,6 +30,7 @@ Not asked, because their modules cannot be had through the Go module proxy (each
 2026-11-28): cluster-autoscaler v1.35.0, KAI-Scheduler v0.12.0 and v0.14.0, YuniKorn's k8shim
 v1.7.0. Koordinator v1.7.0 can be had and reads no resource.k8s.io/v1 (it is of Kubernetes 1.28).
 """
+_KUEUE: Final = RESULTS.parent / "kueue/README.md"
 _HEADS: Final = ("wrong yes, no", "timeouts")
 _SHOWN: Final = 25
 
@@ -37,7 +38,9 @@ _SHOWN: Final = 25
 def text() -> str:
     """The page."""
     kept: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return "\n".join((_HEAD, *_table(kept), "", *_classes(kept), *_differences(kept), ""))
+    kueue = _KUEUE.read_text(encoding="utf-8").replace("\n## ", "\n### ")
+    parts = (_HEAD, *_table(kept), "", f"#{kueue}", *_classes(kept), *_differences(kept), "")
+    return "\n".join(parts)
 
 
 def _table(kept: dict[str, Any]) -> Iterator[str]:

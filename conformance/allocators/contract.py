@@ -6,7 +6,7 @@ question are those of resource.k8s.io/v1 and v1, as an API server stores them.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -17,6 +17,9 @@ from kube.base.text import one_line
 Outcome = Literal["allocated", "none", "nodeError", "error", "timeout", "unsupported"]
 
 Json = dict[str, Any]
+
+MAX_ID: Final = 253
+"""Characters of a question's id, which is printed."""
 
 
 class FollowingPod(BaseModel):
@@ -37,7 +40,7 @@ class AllocationQuestion(BaseModel):
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
-    id: str = Field(description="repeated in the answer")
+    id: str = Field(description="repeated in the answer", max_length=MAX_ID)
     contract: Literal["allocation/v1"] = Field(
         "allocation/v1", description="the version of this contract; absent, it is the first"
     )
@@ -134,7 +137,9 @@ def read_answer(line: bytes, question: Json) -> AllocationAnswer:
         path = ".".join(str(step) for step in first["loc"])
         where = f"{path}: " if path else ""
         said = one_line(line[:200].decode("utf-8", "replace"), 60)
-        raise ProgramError("malformed", f"{where}{first['msg']}; it wrote {said}") from None
+        raise ProgramError(
+            "malformed", f"{where}{first['msg']}; it wrote {said or 'an empty line'}"
+        ) from None
     if answer.id != question["id"]:
         raise ProgramError(
             "out of order",

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from conformance.allocators.contract import AllocationAnswer, PodAnswer
 from kube.slices import is_allocated
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.reading import InputError
 from reference_allocator.cel import CelUnsupportedError
 from reference_allocator.checks import Violation, check
@@ -249,11 +250,17 @@ def _all_claims(question: Mapping[str, Any]) -> list[Json]:
 
 
 def _check_allocation(allocation: Json, index: int) -> None:
-    """Raise InputError: an allocation has not the form of an AllocationResult."""
+    """Raise InputError: an allocation has not the form of one, or has too many devices."""
     try:
         check_form(allocation, "resource/v1.AllocationResult")
     except InputError as error:
         raise error.with_parent("allocations", index) from None
+    count = len((allocation.get("devices") or {}).get("results") or ())
+    if count > ALLOCATION_RESULTS_MAX:
+        raise InputError(
+            f"has {count} devices; a claim has at most {ALLOCATION_RESULTS_MAX}",
+            *("allocations", index, "devices", "results"),
+        )
 
 
 def broken_rules(

@@ -13,7 +13,6 @@ import selectors
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,7 +70,7 @@ class Program:
         self.command = (str(Path(found).absolute()), *words[1:])
         self.seconds, self._option = seconds, option
         self._process: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the program
+        self._log = bytearray()
         self.starts = 0
         """How often it was started."""
 
@@ -89,7 +88,6 @@ class Program:
     def close(self) -> None:
         """End the program, and all that it started."""
         self._stop(_GRACE)
-        self._log.close()
 
     def ask(self, question: Mapping[str, Any]) -> bytes:
         """Return the line that answers a question.
@@ -110,33 +108,28 @@ class Program:
         self._stop(0)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self._log.seek(0)
-        self._log.truncate()
+        self._log.clear()
         try:
             process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._log,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as error:
             raise UsageError(
                 f"{self._option}: {self.command[0]}: cannot be started: {error.strerror}"
             ) from None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        os.set_blocking(process.stdin.fileno(), False)
-        os.set_blocking(process.stdout.fileno(), False)
+        for stream in _streams(process):
+            os.set_blocking(stream.fileno(), False)
         self._process = process
         self.starts += 1
         return process
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes, seconds: float) -> bytes:
         """Write a line and read one, at the same time: neither side may wait for the other."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        into, out_of = process.stdin.fileno(), process.stdout.fileno()
+        into, out_of, log = (stream.fileno() for stream in _streams(process))
         deadline = time.monotonic() + seconds
         to_write, received = memoryview(line), bytearray()
         with selectors.DefaultSelector() as selector:
@@ -145,12 +138,14 @@ class Program:
                 said = one_line(unasked.decode("utf-8", "replace"), 80)
                 raise ProgramError("out of order", f"wrote without being asked: {said}")
             selector.register(into, selectors.EVENT_WRITE)
+            selector.register(log, selectors.EVENT_READ)
             while b"\n" not in received:
-                ready = {
-                    key.fd for key, _ in selector.select(max(0.0, deadline - time.monotonic()))
-                }
+                left = deadline - time.monotonic()
+                ready = {key.fd for key, _ in selector.select(left)} if left > 0 else set()
                 if not ready:
                     raise ProgramError("hung", f"gave no answer within {seconds:g} s")
+                if log in ready and not self._read_log(log):
+                    selector.unregister(log)
                 if into in ready:
                     to_write = _write(into, to_write)
                     if not to_write:
@@ -169,29 +164,45 @@ class Program:
             raise ProgramError("out of order", "wrote more than one line for one question")
         return answer
 
+    def _read_log(self, log: int) -> bool:
+        """Read what is there of its standard error, and keep the end; False: there is no more.
+
+        While it is asked nothing, a program that writes more than a pipe holds waits.
+        """
+        try:
+            chunk = os.read(log, _CHUNK)
+        except BlockingIOError:
+            return False
+        self._log += chunk
+        del self._log[:-_LAST_WORDS]
+        return bool(chunk)
+
     def _fault_of_end(self, process: subprocess.Popen[bytes]) -> ProgramError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE)
         code = process.returncode
         how = "closed its output" if code is None else f"ended with exit code {code}"
+        if code == 0:
+            how += "; it must read on until its input ends"
         if code is not None and code < 0:
             how = f"was ended by signal {-code}"
-        said = self._last_words()
+        said = self._last_words(process)
         return ProgramError("ended", f"{how}: {said}" if said else how)
 
-    def _last_words(self) -> str:
+    def _last_words(self, process: subprocess.Popen[bytes]) -> str:
         """Return the last line of its standard error that says something."""
-        end = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, end - _LAST_WORDS))
-        lines = self._log.read(_LAST_WORDS).decode(errors="replace").splitlines()
+        log = _streams(process)[2].fileno()
+        until = time.monotonic() + _GRACE
+        while self._read_log(log) and time.monotonic() < until:
+            pass
+        lines = self._log.decode(errors="replace").splitlines()
         return next((one_line(line, 200) for line in reversed(lines) if line.strip()), "")
 
     def _stop(self, grace: float) -> None:
         process, self._process = self._process, None
         if process is None:
             return
-        for stream in (process.stdin, process.stdout):
-            assert stream is not None
+        for stream in _streams(process):
             with contextlib.suppress(OSError):
                 stream.close()
         if grace:
@@ -200,6 +211,14 @@ class Program:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+    """Return the other ends of its standard input, output and error."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    return process.stdin, process.stdout, process.stderr
 
 
 def _write(file: int, data: memoryview) -> memoryview:

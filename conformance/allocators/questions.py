@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,14 +22,28 @@ from conformance.allocators.judging import answer_of_reference
 from conformance.data import scenarios_dir
 from conformance.fuzz.problem import Generator, claims_of, resources_of, snapshot_of
 from kube.base.errors import UsageError
+from kube.base.text import join_some
+from reference_allocator.api.reading import InputError
 from reference_allocator.gates import LATEST
 from reference_allocator.wire import CONTRACT, MAX_LINE
+from reference_allocator.wire.lines import check_form
 
 Json = dict[str, Any]
 
 VECTORS: Final = scenarios_dir() / "vectors" / "allocation.ndjson"
 """The shipped vectors."""
 
+MAX_FILE: Final = 1024 * 1024 * 1024
+"""Bytes of a file of questions."""
+
+_SHAPES: Final = {
+    "slices": "resource/v1.ResourceSlice",
+    "deviceClasses": "resource/v1.DeviceClass",
+    "nodes": "core/v1.Node",
+    "claims": "resource/v1.ResourceClaim",
+    "allocated": "resource/v1.ResourceClaim",
+}
+_NAMED: Final = ("core/v1.Node", "resource/v1.ResourceClaim")
 _LISTS: Final = ("slices", "deviceClasses", "nodes", "allocated")
 _SHARED_CLAIM, _TEMPLATE = 6, 6
 """Once in so many random questions, where it can be asked."""
@@ -138,33 +152,70 @@ def read_questions(file: Path, kubernetes: str = LATEST) -> list[AskedQuestion]:
     """
     try:
         with file.open("rb") as stream:
-            lines = [line for line in stream if line.strip()]
+            read = [(where, _read_line(where, line)) for where, line in _read_lines(file, stream)]
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    read = (
-        _read_line(f"{file}:{number}", line, kubernetes) for number, line in enumerate(lines, 1)
-    )
-    questions = [question for question in read if question is not None]
+    questions: list[Json] = []
+    minors: set[str] = set()
+    for where, item in read:
+        if isinstance(item, Vector) and kubernetes not in item.kubernetes:
+            minors.update(item.kubernetes)
+            continue
+        questions.append(item.question if isinstance(item, Vector) else item)
+        _check_objects(where, questions[-1])
     if not questions:
-        which = f" for Kubernetes {kubernetes}" if lines else ""
-        raise UsageError(f"{file}: has no questions{which}")
+        which = f" for Kubernetes {kubernetes}, but for {join_some(sorted(minors))}"
+        raise UsageError(f"{file}: has no questions{which if minors else ''}")
     return [AskedQuestion(number, question) for number, question in enumerate(questions)]
 
 
-def _read_line(where: str, line: bytes, kubernetes: str) -> Json | None:
-    """Return the question of a line; None: it is a vector of other minors."""
-    if len(line) > MAX_LINE:
-        raise UsageError(f"{where}: is longer than {MAX_LINE} bytes")
+def _read_lines(file: Path, stream: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield where each line is and the line, but for empty ones. Raises UsageError: too long."""
+    number = size = 0
+    while line := stream.readline(MAX_LINE + 1):
+        number, size = number + 1, size + len(line)
+        if len(line) > MAX_LINE:
+            raise UsageError(f"{file}:{number}: is longer than {MAX_LINE} bytes")
+        if size > MAX_FILE:
+            raise UsageError(f"{file}: is larger than {MAX_FILE} bytes; ask it in parts")
+        if line.strip():
+            yield f"{file}:{number}", line
+
+
+def _read_line(where: str, line: bytes) -> Vector | Json:
+    """Return the vector or the question of a line."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         raise UsageError(f"{where}: is no JSON; each line is one question") from None
     if isinstance(value, Mapping) and "question" in value:
-        vector = read_vector(where, value)
-        return vector.question if kubernetes in vector.kubernetes else None
+        return read_vector(where, value)
     if isinstance(value, Mapping) and value.get("contract", CONTRACT) != CONTRACT:
         raise UsageError(_unknown_contract(where, value["contract"]))
     return _validated(AllocationQuestion, where, value)
+
+
+def _check_objects(where: str, question: Json) -> None:
+    """Raise UsageError: an object has not the form of its kind, or lacks its name."""
+    for path, shape, value in _objects_of(question):
+        try:
+            check_form(value, shape)
+            if shape in _NAMED and not (value.get("metadata") or {}).get("name"):
+                raise InputError("required value", "metadata", "name")
+        except InputError as error:
+            raise UsageError(f"{where}: {error.with_parent(*path)}") from None
+
+
+def _objects_of(question: Json) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
+    """Yield the path of each object of a question, its shape, and itself."""
+    pods: list[tuple[tuple[str | int, ...], Json]] = [((), question)]
+    pods += [(("following", index), pod) for index, pod in enumerate(question.get("following", ()))]
+    for path, pod in pods:
+        if pod.get("pod") is not None:
+            yield (*path, "pod"), "core/v1.Pod", pod["pod"]
+        for field, shape in _SHAPES.items():
+            for index, value in enumerate(pod.get(field) or ()):
+                yield (*path, field, index), shape, value
 
 
 def read_vector(where: str, value: object) -> Vector:
@@ -172,6 +223,8 @@ def read_vector(where: str, value: object) -> Vector:
     contract = value.get("contract", CONTRACT) if isinstance(value, Mapping) else CONTRACT
     if contract != CONTRACT:
         raise UsageError(_unknown_contract(where, contract))
+    if isinstance(value, Mapping) and "expression" in (value.get("question") or ()):
+        raise UsageError(f"{where}: is about a selector, which `dra-conformance cel` answers")
     try:
         vector = Vector.model_validate(value)
     except ValidationError as error:
@@ -199,4 +252,6 @@ def _unknown_contract(where: str, contract: object) -> str:
 def _first_problem(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     path = ".".join(str(step) for step in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{path}: is not known; a newer version of dra-conformance may know it"
     return f"{path}: {first['msg']}" if path else str(first["msg"])

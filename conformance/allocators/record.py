@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, Literal, Self
+from typing import IO, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,6 +13,8 @@ from kube.base.errors import UsageError
 from reference_allocator.gates import LATEST
 
 JOURNAL = "journal.ndjson"
+LONGEST_SECONDS: Final = 86_400
+"""The longest time limit: a day."""
 
 
 class CheckHeader(BaseModel):
@@ -33,7 +35,9 @@ class CheckHeader(BaseModel):
     seed: str = ""
     first: int = 0
     count: int = 0
-    timeout: float = Field(default=10.0, description="seconds for each node of a question")
+    timeout: float = Field(
+        default=10.0, gt=0, le=LONGEST_SECONDS, description="seconds for each node of a question"
+    )
     small: int = Field(default=100, description="how many differences are made small, at most")
 
 
@@ -132,7 +136,10 @@ class Journal:
             records = [QuestionRecord.model_validate_json(line) for line in whole[1:]]
         except ValidationError:
             stream.close()
-            raise UsageError(f"{file}: is not the journal of a check, or is damaged") from None
+            raise UsageError(
+                f"{file}: is not the journal of a check, is damaged, or is of a newer version of"
+                " dra-conformance; begin again with another -o"
+            ) from None
         stream.seek(sum(map(len, whole)))
         stream.truncate()
         return header, cls(stream, records)

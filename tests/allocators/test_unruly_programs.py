@@ -20,6 +20,9 @@ FAULTS = {
     "dies": "ended: ended with exit code 7: out of cheese",
     "leaves": "ended: closed its output",
     "floods": "flooded: wrote more than",
+    "logs-without-end": "hung: gave no answer within",
+    "says-nothing": "malformed: Invalid JSON: EOF while parsing a value at line 1 column 0; it"
+    " wrote an empty line",
     "babbles": "out of order: wrote more than one line",
     "repeats": "out of order: wrote more than one line",
     "answers-another": "out of order: answered 'something-else' when 'answers-another' was asked",
@@ -53,6 +56,27 @@ def test_what_is_no_answer_is_named_and_the_next_question_is_asked(
     assert (counts["asked"], counts["errors"], counts["wrongNo"]) == (2, 1, 0)
     suite = ET.parse(tmp_path / "out" / "junit.xml").getroot()[0]
     assert [[item.tag for item in case] for case in suite] == [["error"], []]
+
+
+def test_a_program_that_answers_once_is_told_to_read_on(tmp_path: Path) -> None:
+    ids = ("leaves-after-one", "fine")
+    asked = write(tmp_path, [question(name, count=3) for name in ids])
+    done = run("--program", python("unruly.py"), "--questions", asked, "-o", tmp_path / "out")
+    assert done.exit_code == 3, done.output
+    assert (
+        "fine: ended: ended with exit code 0; it must read on until its input ends" in done.stderr
+    )
+
+
+def test_more_devices_than_a_claim_can_have_are_counted_and_not_looked_at(tmp_path: Path) -> None:
+    asked = write(tmp_path, [question("has-it-all")])
+    done = run(
+        "--program", python("unruly.py"), "--questions", asked, "--level", "admissible",
+        "--small", 0, "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert done.exit_code == 1, done.output
+    suite = ET.parse(tmp_path / "out" / "junit.xml").getroot()[0]
+    assert "has 100000 devices; a claim has at most 32" in str(suite[0][0].get("message"))
 
 
 def test_a_program_that_never_answers_is_given_up(tmp_path: Path) -> None:
@@ -137,7 +161,9 @@ def test_a_check_goes_on_with_its_own_questions_only(tmp_path: Path) -> None:
     write(tmp_path, [question("other"), question("b")])
     assert "question 0 is other now; it was a" in str(run("--resume", folder).exception)
     (folder / "journal.ndjson").write_text("nonsense\n")
-    assert "is not the journal of a check" in str(run("--resume", folder).exception)
+    assert "is not the journal of a check, is damaged, or is of a newer version" in str(
+        run("--resume", folder).exception
+    )
     assert "cannot be read" in str(run("--resume", tmp_path / "nowhere").exception)
 
 
@@ -145,7 +171,17 @@ BAD_LINES = {
     "nonsense": "questions.ndjson:1: is no JSON",
     "[]": "questions.ndjson:1: Input should be a valid dictionary",
     '{"slices": []}': "questions.ndjson:1: id: Field required",
-    '{"id": "q", "nodess": []}': "nodess: Extra inputs are not permitted",
+    '{"id": "q", "nodess": []}': "nodess: is not known; a newer version of dra-conformance may",
+    json.dumps({"id": "q" * 254}): "id: String should have at most 253 characters",
+    '{"id": "q", "nodes": [{}]}': "questions.ndjson:1: $.nodes[0].metadata.name: required value",
+    '{"id": "q", "claims": [{"spec": 5}]}': "$.claims[0].spec: expected an object, got 5",
+    '{"id": "q", "following": [{"claims": [{}]}]}': "$.following[0].claims[0].metadata.name: requ",
+    '{"id": "q", "pod": {"spec": []}}': "$.pod.spec: expected an object, got a list",
+    '{"question": {"expression": "true"}}': "is about a selector, which `dra-conformance cel`",
+    json.dumps(
+        {"kubernetes": ["1.99"], "features": [], "sentence": "", "expected": {}}
+        | {"id": "q", "question": {"id": "q", "claims": [{"spec": {"newer": 5}}]}}
+    ): "has no questions for Kubernetes 1.37, but for 1.99",
     '{"id": "q", "contract": "allocation/v9"}': "the contract 'allocation/v9' is not known",
     '{"id": "q", "contract": "allocation/v9", "question": {}}': "this version knows allocation/v1",
     '{"id": "q", "question": {"id": "q"}}': "kubernetes: Field required",
@@ -162,8 +198,19 @@ def test_bad_questions_are_a_usage_error_that_names_the_line(tmp_path: Path, lin
     assert BAD_LINES[line] in str(done.exception)
 
 
+def test_a_line_without_an_end_is_read_as_far_as_a_line_may_be(tmp_path: Path) -> None:
+    with mock.patch("conformance.allocators.questions.MAX_LINE", 1 << 16):
+        done = run(
+            "--program", python("unruly.py"), "--questions", "/dev/zero", "-o", tmp_path / "out"
+        )
+    assert "/dev/zero:1: is longer than 65536 bytes" in str(done.exception)
+
+
 def test_a_feature_that_is_not_known_is_a_usage_error(tmp_path: Path) -> None:
     done = run("--program", "true", "--without", "deviceTaint", "-o", tmp_path / "out")
     assert "did you mean deviceTaints?" in str(done.exception)
     done = run("--program", "true", "--level", "same", "-o", tmp_path / "out")
     assert "expected one of fits, admissible, identical" in str(done.exception)
+    done = run("--program", "true", "--timeout", "inf", "-o", tmp_path / "out")
+    assert done.exit_code == 2
+    assert isinstance(done.exception, SystemExit)

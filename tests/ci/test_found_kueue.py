@@ -9,7 +9,7 @@ from pathlib import Path
 from ci.allocators.measure import RESULTS
 from tests.vectors.make import HAND_MADE
 
-PAGE = Path(__file__).parents[2] / "docs/found/kueue.md"
+PAGE = Path(__file__).parents[2] / "ci/allocators/kueue/README.md"
 
 
 def test_the_classes_have_the_vectors_that_were_answered_wrong() -> None:

@@ -33,6 +33,7 @@ allocators_command = typer.Typer(
 )
 
 _PROGRESS_SECONDS = 10.0  # between two lines of progress
+_LONGEST_SEED = 100  # it is in the id of each question
 
 
 @allocators_command.callback()
@@ -80,7 +81,12 @@ def check(
     first: Annotated[int, typer.Option(min=0, help="Number of the first of the seed.")] = 0,
     timeout: Annotated[
         float,
-        typer.Option(min=0.001, metavar="SECONDS", help="Time limit for each node of a question."),
+        typer.Option(
+            min=0.001,
+            max=86_400,
+            metavar="SECONDS",
+            help="Time limit for each node of a question.",
+        ),
     ] = 10.0,
     small: Annotated[
         int, typer.Option(min=0, metavar="N", help="Differences that are made small, at most.")
@@ -110,6 +116,8 @@ def check(
 
     if vectors and questions:
         raise UsageError("--vectors and --questions: give one of them")
+    if len(seed) > _LONGEST_SEED:
+        raise UsageError(f"--seed: is longer than {_LONGEST_SEED} characters")
     questions = VECTORS if vectors else questions
     if resume is not None:
         if program or questions or seed:

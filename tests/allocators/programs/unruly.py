@@ -7,6 +7,9 @@ import os
 import sys
 import time
 
+DEVICE = {"request": "r", "driver": "gpu.example.com", "pool": "node-0", "device": "gpu-0"}
+EVERYTHING = [DEVICE] * 100_000
+
 for line in sys.stdin:
     question = json.loads(line)
     nodes = [
@@ -26,6 +29,12 @@ for line in sys.stdin:
         case "floods":
             while True:
                 os.write(1, b"x" * 65536)
+        case "logs-without-end":
+            while True:
+                os.write(2, b"x" * 65536)
+        case "says-nothing":
+            os.write(1, b"\n")
+            continue
         case "babbles":
             lines.append("hello")
         case "repeats":
@@ -42,6 +51,11 @@ for line in sys.stdin:
             nodes[0]["outcome"] = "perhaps"
         case "allocates-too-much":
             nodes[0] |= {"outcome": "allocated", "allocations": [{}, {}]}
+        case "has-it-all":
+            nodes[0] |= {
+                "outcome": "allocated",
+                "allocations": [{"devices": {"results": EVERYTHING}}],
+            }
         case "cannot-read":
             answer = {"id": question["id"], "invalid": "what?"}
         case "does-not-do-that":
@@ -49,4 +63,7 @@ for line in sys.stdin:
         case "gives-up":
             nodes[0]["outcome"] = "timeout"
     # In one call, so that what belongs together is read together.
-    os.write(1, "".join(f"{line}\n" for line in (*lines, json.dumps(answer))).encode())
+    sys.stdout.write("".join(f"{line}\n" for line in (*lines, json.dumps(answer))))
+    sys.stdout.flush()
+    if question["id"] == "leaves-after-one":
+        break
