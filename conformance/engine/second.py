@@ -40,12 +40,14 @@ class Second:
 def may_have_second(options: TargetOptions, workers: int | None) -> bool:
     """Whether a run may start a second local cluster beside the one that it is about to start.
 
-    Not where the user says how many nodes there are or how many scenarios run at once, or uses a
-    cluster that is there. To be asked before the first one runs.
+    Not where the user says how many nodes there are or how many scenarios run at once, uses a
+    cluster that is there, or has a driver whose devices may be this machine's. To be asked before
+    the first one runs.
     """
     return (
         options.cluster == "local"
         and options.nodes is None
+        and not options.driver_command
         and not options.keep
         and workers is None
         and find_cluster(options) is None

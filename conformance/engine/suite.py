@@ -25,7 +25,7 @@ from conformance.engine.second import Second
 from conformance.engine.setup import Setup, without_steps
 from conformance.results.events.dispatch import Dispatcher, Reporter
 from conformance.results.events.result import RunCollector, RunResult, retold
-from conformance.results.events.run import RunFinished, RunStopping, ShardPlan
+from conformance.results.events.run import SECOND_CLUSTER, RunFinished, RunStopping, ShardPlan
 from conformance.results.events.scenario import Outcome, ScenarioFinished, count
 from conformance.scenario.loader import LoadedScenario
 from kube.base.errors import UsageError
@@ -81,14 +81,15 @@ def run_suite(
     setup.check_bindings(scenarios)
     collector = RunCollector()
     dispatcher = Dispatcher([collector, *reporters], setup.stop)
-    options = {"workers": workers, **(options or {})}
-    if second is not None:
-        options["secondCluster"] = sorted(item.id for item in second.scenarios)
-    begun = begun or RunResult(
-        run=header(scenarios, setup, options, shard), finished=(), footer=None
-    )
-    suite = _Suite(begun.rest(scenarios), setup, dispatcher, collector, begun, max_failures)
     elsewhere = {item.id for item in second.scenarios} if second else set()
+    if begun is None:
+        head = header(scenarios, setup, {"workers": workers, **(options or {})}, shard)
+        begun = RunResult(run=head, finished=(), footer=None)
+    if elsewhere:  # with those of a run that this one resumes
+        listed = elsewhere.union(begun.run.options.get(SECOND_CLUSTER, ()))
+        recorded = {**begun.run.options, SECOND_CLUSTER: sorted(listed)}
+        begun = replace(begun, run=replace(begun.run, options=recorded))
+    suite = _Suite(begun.rest(scenarios), setup, dispatcher, collector, begun, max_failures)
     here = [item for item in suite.scenarios if item.id not in elsewhere]
     suite.add_target(setup, here, workers)
     if second is not None:

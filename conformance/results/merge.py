@@ -15,6 +15,7 @@ from conformance.digest import set_digest, text_digest
 from conformance.jsondiff import differences, json_text
 from conformance.results.events.result import RunResult
 from conformance.results.events.run import (
+    SECOND_CLUSTER,
     Merged,
     MergedPart,
     ResumedPart,
@@ -38,7 +39,7 @@ from conformance.scenario.selection import Selection
 from kube.base.errors import UsageError
 from kube.base.redaction import redact_json
 
-OWN_OPTIONS = ("name", "workers", "secondCluster")
+OWN_OPTIONS = ("name", "workers", SECOND_CLUSTER)
 """Options in which the shards of one plan may differ: each may have a cluster of its own."""
 
 TELLING = ("$.suiteVersion", "$.target", "$.kubernetesVersion", "$.driver", "$.shards")
@@ -244,8 +245,11 @@ def resumed(earlier: RecordedRun, new: RunStarted) -> RunResult:
         ),
         left=earlier.left,
     )
+    options, elsewhere = dict(new.options), old.options.get(SECOND_CLUSTER)
+    if isinstance(elsewhere, list):  # a file's: it may be anything
+        options[SECOND_CLUSTER] = [name for name in sorted(ids) if name in elsewhere]
     return RunResult(
-        run=replace(new, resumed=(*old.resumed, part), started_at=old.started_at),
+        run=replace(new, resumed=(*old.resumed, part), started_at=old.started_at, options=options),
         finished=kept,
         compared=tuple(item for item in earlier.compared if item.scenario in ids),
         diagnostics={name: texts for name, texts in earlier.diagnostics.items() if name in ids},

@@ -93,6 +93,15 @@ def test_what_disrupts_a_control_plane_runs_beside_all_others() -> None:
     assert footer.memory["suite"] > 1 << 20
 
 
+def test_a_resumed_run_also_names_what_the_one_before_had_there() -> None:
+    earlier = run_suite([DISRUPTING[1]], given(Miniature()), [])
+    options = {**earlier.run.options, "secondCluster": ["core/disrupts-1"]}
+    begun = replace(earlier, run=replace(earlier.run, options=options), footer=None)
+    second = Second(given(Miniature()), (DISRUPTING[0],))
+    result = run_suite(DISRUPTING[:2], given(Miniature()), [], begun=begun, second=second)
+    assert result.run.options["secondCluster"] == ["core/disrupts-0", "core/disrupts-1"]
+
+
 def test_a_cluster_that_breaks_ends_the_run_on_the_other_one() -> None:
     class Broken(Miniature):
         def owned(self, *_: object, **__: object) -> list[Any]:
@@ -170,6 +179,7 @@ def test_where_it_cannot_be_started_all_run_on_the_first(
         ({}, 4, (), False),
         ({"nodes": 1}, None, (), False),
         ({"keep": True}, None, (), False),
+        ({"driver_command": ("a-driver",)}, None, (), False),
         ({"cluster": "kind"}, None, (), False),
         ({}, None, ("mine",), False),
         ({}, None, ("mine-2",), False),

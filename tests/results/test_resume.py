@@ -21,7 +21,7 @@ from conformance.engine.setup import planned
 from conformance.results.events.result import retold
 from conformance.results.events.run import RunFinished
 from conformance.results.events.scenario import Outcome
-from conformance.results.merge import merge
+from conformance.results.merge import merge, resumed
 from conformance.results.read import RecordedRun, load_results
 from conformance.results.write import FILE_NAME, RESUMING, ResultFile
 from conformance.scenario.selection import select
@@ -93,6 +93,26 @@ def test_one_that_is_killed_again_can_be_resumed_again(whole: list[bytes], tmp_p
         ("second", 2),
     ]
     assert "2 times, after first, second" in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("recorded", "kept"), [(["b", "a"], ["a"]), (["b"], []), (7, None), (None, None)]
+)
+def test_what_ran_on_a_second_cluster_and_is_kept_stays_named(
+    recorded: object, kept: list[str] | None, whole: list[bytes], tmp_path: Path
+) -> None:
+    names = {number: json.loads(whole[number])["scenario"] for number in (1, 4)}
+    text = json.dumps(recorded).replace('"a"', f'"{names[1]}"').replace('"b"', f'"{names[4]}"')
+    header = json.loads(whole[0])
+    if recorded is not None:
+        header["options"]["secondCluster"] = json.loads(text)
+    earlier = load_results(
+        killed([f"{json.dumps(header)}\n".encode(), *whole[1:]], tmp_path / "run") / FILE_NAME,
+        truncated_ok=True,
+    )
+    begun = resumed(earlier, replace(earlier.run, run="second"))
+    expected = None if kept is None else [names[1] for _ in kept]
+    assert begun.run.options.get("secondCluster") == (recorded if kept is None else expected)
 
 
 def test_the_old_file_stays_until_the_new_one_is_whole(whole: list[bytes], tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ from conformance.results.events.scenario import PlannedScenario
 from conformance.results.limits import MAX_SHARDS
 from kube.base.text import counted
 
+SECOND_CLUSTER = "secondCluster"
+"""Option of a header: ids of the scenarios that ran on a second cluster."""
+
 ShardNumber = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
 
 

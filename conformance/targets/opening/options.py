@@ -96,8 +96,9 @@ class TargetOptions:
     )
     nodes: int | None = option_field(
         None,
-        "Number of identical nodes; 0 is a control plane only. [default: 1; as many as this "
-        "machine has room for, up to 4, where a run starts a local cluster]",
+        "Number of identical nodes; 0 is a control plane only. [default: 1; where a run starts a "
+        "local cluster with the suite's own driver, as many as this machine has room for, up to 4; "
+        "unless -n or --keep-cluster is given, too, it may then start a second one of one node]",
         TARGET,
         metavar="N",
         places=SUITE,
@@ -159,7 +160,8 @@ class TargetOptions:
     driver_command: tuple[str, ...] = option_field(
         (),
         "Command that starts the driver on each node of a local cluster, instead of the "
-        "suite's own driver.",
+        "suite's own driver. With devices that are not this machine's (simulated ones), --nodes 4 "
+        "makes a run shorter.",
         DRIVER,
         metavar="COMMAND",
         given_as=str,

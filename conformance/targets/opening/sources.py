@@ -61,7 +61,8 @@ def open_cluster(
             progress(f"using the local cluster {options.name!r} that runs already")
             yield access_before, running_options
             return
-        if options.nodes is None:
+        # Devices that somebody else's driver publishes may be this machine's: they are there once.
+        if options.nodes is None and not options.driver_command:
             from localkube.options import count_suitable_nodes
 
             options = replace(options, nodes=count_suitable_nodes())

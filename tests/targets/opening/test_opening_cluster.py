@@ -13,6 +13,7 @@ from conformance.targets.opening import sources
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import open_cluster
 from localkube import manifests
+from localkube import options as local_options
 from localkube.base import ClusterAccess, ClusterUsageError, Progress, silent
 from localkube.binaries.versions import CONTROL_PLANE_BINARIES
 from localkube.layout import make_layout
@@ -38,6 +39,31 @@ def test_a_local_cluster_that_a_start_is_refused_for_stays(
         pytest.fail("opened")
     assert layout.state.exists()
     assert layout.log("kube-apiserver").read_text() == "why it died\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "nodes", "started"), [((), None, 4), (("a",), None, 1), (("a",), 3, 3)]
+)
+def test_a_driver_of_somebody_else_may_have_this_machines_devices_and_gets_one_node(
+    command: tuple[str, ...], nodes: int | None, started: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Local:
+        def __init__(self, options: TargetOptions) -> None:
+            self.nodes = options.node_count
+
+        def up(self, _progress: Progress) -> ClusterAccess:
+            names = tuple(f"node-{number}" for number in range(self.nodes))
+            return ClusterAccess(Path("kubeconfig"), "c", "v1.37.2", "image", names)
+
+        def down(self, _progress: Progress) -> None:
+            pass
+
+    monkeypatch.setattr(sources, "local_cluster", Local)
+    monkeypatch.setattr(sources, "find_local_access", lambda _local: None)
+    monkeypatch.setattr(local_options, "count_suitable_nodes", lambda: 4)
+    options = TargetOptions(target="cluster", cluster="local", nodes=nodes, driver_command=command)
+    with open_cluster(options) as (access, given):
+        assert (len(access.nodes), given.node_count) == (started, started)
 
 
 class Kind:
