@@ -66,7 +66,7 @@ class HttpApi(Front):
         token: the driver's.
     """
 
-    def __init__(self, folder: Path, policy: Policy | None) -> None:
+    def __init__(self, folder: Path, policy: Policy | None, token: str = "") -> None:
         self.objects = Objects(policy)
         self.faults = Faults()
         self.refusals: list[str] = []
@@ -76,7 +76,7 @@ class HttpApi(Front):
         self.held: set[str] = set()
         self._freed = threading.Condition()
         user = policy.user if policy is not None else User(NAMESPACE, "driver", NODE)
-        self.token = secrets.token_urlsafe(32)
+        self.token = token or secrets.token_urlsafe(32)
         super().__init__(self.objects, folder, "driver-check", {self.token: user})
         self.write_kubeconfig(self.kubeconfig, "driver", self.token)
 

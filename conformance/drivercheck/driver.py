@@ -47,6 +47,9 @@ class DriverUnderCheck:
         cdi_root: where the driver writes CDI specs (CDI_ROOT).
         cdi_folders: where CDI specs are, in a runtime's order: of two the later one decides.
         info: the driver's PluginInfo; None before it has registered.
+        can_have_twins: whether another process of it can run beside it: it is started here, and has
+            no folder that is the same for both.
+        spent: ``starts`` and ``ends`` of its processes -> how many there were, and their seconds.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class DriverUnderCheck:
         cdi_folders: tuple[Path, ...] = (),
         policy: Policy | None = None,
         next_starter: Starter | None = None,
+        token: str = "",
     ) -> None:
         """Lay out the folders and serve the API; without a starter somebody else starts the driver.
 
@@ -65,20 +69,46 @@ class DriverUnderCheck:
             cdi_folders: where specs of the driver are beside its CDI_ROOT.
             policy: what it may ask of the API server; None: everything.
             next_starter: starts another version of it, in the same folders.
+            token: what it shows the API server; empty: a new one.
         """
         self.folder = folder
         self.registry, self.plugins, self.cdi_root, etc_cdi = (folder / name for name in _FOLDERS)
         self.cdi_folders = (etc_cdi, self.cdi_root, *cdi_folders)
+        self.can_have_twins = starter is not None and not cdi_folders
         self.log = folder / "driver.log"
-        self.api = HttpApi(folder, policy)
+        self.api = HttpApi(folder, policy, token)
         self.policy = policy
         self.starter, self.next_starter = starter, next_starter
         self.process: Process | None = None
         self.info: Any = None
         self.registrar: Registrar | None = None
         self._plugin: Plugin | None = None
+        self.spent = {"starts": (0, 0.0), "ends": (0, 0.0)}
+        self._started_at = 0.0
         self._deadline = time.monotonic() + CHECK_SECONDS
         self._make_folders()
+
+    def twin(self, folder: Path) -> DriverUnderCheck:
+        """Return the same driver in another folder, with an API server of its own."""
+        return DriverUnderCheck(
+            folder,
+            self.starter,
+            policy=self.policy,
+            next_starter=self.next_starter,
+            token=self.api.token,
+        )
+
+    def take_over(self, twin: DriverUnderCheck) -> None:
+        """Take over what a twin has logged, asked of its API server, and taken of time."""
+        with suppress(FileNotFoundError), twin.log.open("rb") as log, self.log.open("ab") as own:
+            shutil.copyfileobj(log, own)
+        self.api.objects.rights.take_over(twin.api.objects.rights)
+        for kind, (count, seconds) in twin.spent.items():
+            self._spend(kind, count, seconds)
+
+    def _spend(self, kind: str, count: int, seconds: float) -> None:
+        counted, so_far = self.spent[kind]
+        self.spent[kind] = counted + count, so_far + seconds
 
     @property
     def environment(self) -> dict[str, str]:
@@ -99,16 +129,20 @@ class DriverUnderCheck:
         """Start the driver, with more variables; do not wait. Raises UnanswerableError."""
         if self.starter is None:
             raise UnanswerableError("the driver is not started here; give --driver-command")
+        self._started_at = time.monotonic()
         self.process = self.starter({**self.environment, **variables}, self.log)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """End the driver with a signal. Raises ViolationError: it had to be killed."""
         self.disconnect()
         process, self.process = self.process, None
+        self._started_at = 0.0
         if process is None:
             return
+        began = time.monotonic()
         process.signal(number)
         ended = process.wait(STOP_SECONDS)
+        self._spend("ends", 1, time.monotonic() - began)
         process.signal(signal.SIGKILL)  # what else is in its group
         if not ended:
             process.wait(STOP_SECONDS)
@@ -145,6 +179,9 @@ class DriverUnderCheck:
                 self.disconnect()
                 info.endpoint = path_outside(info.endpoint, self.folder)
                 self.registrar, self.info = registrar, info
+                if self._started_at:
+                    self._spend("starts", 1, time.monotonic() - self._started_at)
+                    self._started_at = 0.0
                 with suppress(RefusedError, SilenceError):  # has a check of its own
                     registrar.notify(True)
                 return info

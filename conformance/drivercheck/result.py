@@ -48,6 +48,15 @@ class CheckResult(_Document):
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
+class Processes(_Document):
+    """How often the driver was started and ended, and how long that took in all."""
+
+    starts: Annotated[int, Field(ge=0)] = 0
+    start_seconds: Annotated[float, Field(ge=0, description="until it had registered")] = 0.0
+    ends: Annotated[int, Field(ge=0)] = 0
+    end_seconds: Annotated[float, Field(ge=0)] = 0.0
+
+
 Verdict = Literal["conformant", "not conformant", "partial", "inconclusive"]
 
 
@@ -63,6 +72,7 @@ class DriverCheckResult(_Document):
     devices: Annotated[int, Field(ge=0)] = 0
     verdict: Verdict
     checks: tuple[CheckResult, ...]
+    processes: Processes = Processes()
     least_cluster_role: str = Field(
         default="",
         description="YAML of a ClusterRole that allows what the driver asked, and no more",
@@ -104,6 +114,7 @@ def judge_checks(checks: tuple[CheckResult, ...]) -> Verdict:
 
 
 WIDTH = 80
+_SHOWN = 5  # Of the checks that took longest.
 _INDENT = " " * 4
 
 
@@ -146,6 +157,7 @@ def summarize_result(result: DriverCheckResult, seconds: float) -> Iterator[str]
         yield f"offers {', '.join(result.supported_versions)}"
     if not_run := [check for check in result.checks if check.outcome is Outcome.NOT_RUN]:
         yield f"{counted(len(not_run), 'check')} not run: {not_run[0].message}"
+    yield from _describe_spending(result)
     for level in Level:
         counts = [
             f"{result.count(outcome, level)} {outcome}"
@@ -158,6 +170,21 @@ def summarize_result(result: DriverCheckResult, seconds: float) -> Iterator[str]
             advice = "" if check.level is Level.REQUIRED else " (recommended)"
             yield f"  failed {check.name}{advice}"
     yield f"{result.verdict} in {seconds:.1f} s (exit code {int(result.exit_code)})"
+
+
+def _describe_spending(result: DriverCheckResult) -> Iterator[str]:
+    """Yield where the seconds went; checks that were made beside one another count each."""
+    longest = sorted(result.checks, key=lambda check: -check.seconds)[:_SHOWN]
+    total = sum(check.seconds for check in result.checks)
+    if not total:
+        return
+    processes = result.processes
+    yield (
+        f"{total:.0f} s of checks: {counted(processes.starts, 'start')} of the driver"
+        f" {processes.start_seconds:.0f} s, {counted(processes.ends, 'end')}"
+        f" {processes.end_seconds:.0f} s; longest:"
+    )
+    yield from (f"  {check.seconds:6.2f} s  {check.name}" for check in longest)
 
 
 def junit_xml(result: DriverCheckResult) -> bytes:

@@ -53,7 +53,7 @@ def _dra_driver_runner(
     from conformance.drivercheck.objects import NODE
     from conformance.drivercheck.process import CommandStarter
     from conformance.drivercheck.rbac.policy import read_policy
-    from conformance.drivercheck.run import Runner
+    from conformance.drivercheck.runner import Runner
     from kube.base.errors import UsageError
 
     option_names = ("rbac", "service_account", "next_driver_command", "cdi_dir")

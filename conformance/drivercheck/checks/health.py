@@ -95,7 +95,7 @@ def values_are_in_range(bench: Bench) -> None:
             raise ViolationError(f"expected seconds since 1970 of {name}; found {ahead:.0f} more")
 
 
-@section.recommended(f"{_INFO}: a device that is not said again in its time is Unknown")
+@section.recommended(f"{_INFO}: a device that is not said again in its time is Unknown", waits=True)
 def said_again_in_time(bench: Bench) -> None:
     """A stream says all its devices again before their time is over, by default thirty seconds."""
     version = _offered_versions(bench)[0]

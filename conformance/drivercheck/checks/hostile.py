@@ -57,7 +57,7 @@ def bytes_that_are_no_message(bench: Bench) -> None:
     _expect_to_go_on(bench)
 
 
-@section.required("k8s.io/client-go, rest.TLSClientConfig: CAData", starts_driver=True)
+@section.required("k8s.io/client-go, rest.TLSClientConfig: CAData", starts_driver=True, waits=True)
 def server_that_is_not_trusted(bench: Bench) -> None:
     """A server with a certificate of another authority than the kubeconfig's gets no token."""
     kubeconfig = bench.api.write_untrusted_kubeconfig(bench.driver.folder / "untrusted")

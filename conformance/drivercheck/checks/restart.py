@@ -121,7 +121,7 @@ def unprepared_claim_stays_unprepared(bench: Bench) -> None:
     expect_free(bench, claim)
 
 
-@section.required(_IDEMPOTENT)
+@section.required(_IDEMPOTENT, waits=True)
 def killed_while_preparing(bench: Bench) -> str:
     """A driver killed within prepare can prepare that claim, and unprepare it, afterwards."""
 
@@ -135,7 +135,7 @@ def killed_while_preparing(bench: Bench) -> str:
     )
 
 
-@section.required(_OTHER_PROCESS)
+@section.required(_OTHER_PROCESS, waits=True)
 def killed_while_unpreparing(bench: Bench) -> str:
     """A driver killed within unprepare can unprepare that claim afterwards."""
 
@@ -149,7 +149,7 @@ def killed_while_unpreparing(bench: Bench) -> str:
     )
 
 
-@section.required(_OTHER_PROCESS)
+@section.required(_OTHER_PROCESS, waits=True)
 def killed_while_preparing_and_given_up(bench: Bench) -> str:
     """A claim whose preparation was killed can be unprepared at once, and its device is free."""
 

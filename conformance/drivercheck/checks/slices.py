@@ -154,7 +154,7 @@ def _describe_slice(foreign_slice: Obj) -> str:
     return f"the slice of {spec['driver']} for {spec['nodeName']}"
 
 
-@section.recommended(f"{_CONTROLLER}: an informer, and what is the same is not written")
+@section.recommended(f"{_CONTROLLER}: an informer, and what is the same is not written", waits=True)
 def quiet_without_a_change(bench: Bench) -> None:
     """While nothing changes, slices are not written, and they are watched, not polled."""
     bench.driver.await_slices()
@@ -177,7 +177,7 @@ def _resource_versions(bench: Bench) -> set[str]:
     }
 
 
-@section.required("kubernetes/test/integration/dra/core.go: recreated after delete")
+@section.required("kubernetes/test/integration/dra/core.go: recreated after delete", waits=True)
 def deleted_slice_comes_back(bench: Bench) -> None:
     """A slice that is deleted, as a kubelet does when it starts, is published again."""
     bench.driver.begin_check(_BACK_SECONDS)
@@ -188,7 +188,9 @@ def deleted_slice_comes_back(bench: Bench) -> None:
     _expect_same_devices("after a deletion", slices_before, bench.driver.list_slices())
 
 
-@section.required("client-go, tools/cache/reflector.go: a watch that is expired begins with a list")
+@section.required(
+    "client-go, tools/cache/reflector.go: a watch that is expired begins with a list", waits=True
+)
 def expired_watch_begins_again(bench: Bench) -> None:
     """A slice that is deleted is published again, also after a watch ended with 410 Expired."""
     bench.driver.begin_check(2 * _BACK_SECONDS)
@@ -208,7 +210,9 @@ def _expire_watches(bench: Bench) -> None:
         time.sleep(0.01)  # who polls never asks for one
 
 
-@section.recommended("client-go, tools/cache/reflector.go: a watch is stopped before the next one")
+@section.recommended(
+    "client-go, tools/cache/reflector.go: a watch is stopped before the next one", waits=True
+)
 def watches_do_not_pile_up(bench: Bench) -> None:
     """However often its slices change or a watch ends, a driver has few connections open."""
     slices = bench.driver.await_slices()
@@ -228,7 +232,7 @@ def watches_do_not_pile_up(bench: Bench) -> None:
         )
 
 
-@section.recommended(f"{_CONTROLLER}: a slice that differs is updated")
+@section.recommended(f"{_CONTROLLER}: a slice that differs is updated", waits=True)
 def edited_slice_comes_back(bench: Bench) -> None:
     """A device that somebody else's edit takes out of a slice is published again."""
     bench.driver.begin_check(_BACK_SECONDS)

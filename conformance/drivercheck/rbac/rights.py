@@ -42,6 +42,11 @@ class Rights(Authorizer):
     def refused(self) -> list[str]:
         return list(self._refused)
 
+    def take_over(self, other: Rights) -> None:
+        """Take over what was asked of another server with the same policy."""
+        self._used.update(other._used)
+        self._refused.update(other._refused)
+
     def allows(self, user: User, *wanted: RequestAttributes) -> bool:
         match wanted[0]:
             case PathAttributes("get", path) if f"{path}/".startswith(_DISCOVERY):
