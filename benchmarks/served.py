@@ -33,6 +33,7 @@ from benchmarks.bare import Server, run_bare_server
 from conformance import __version__
 from localkube.binaries.build import resolve_binaries
 from localkube.layout import default_cache
+from tests.kubesim.front import watchers
 
 RESULTS: Final = Path(__file__).parent / "results" / "served.json"
 KUBERNETES: Final = "1.37.2"
@@ -218,6 +219,46 @@ def measure_creation(start: Start, prefix: tuple[str, ...], claims: int) -> dict
         }
 
 
+def measure_watched(
+    start: Start, prefix: tuple[str, ...], watches: int, seconds: float
+) -> dict[str, float]:
+    """Start a server and create claims for a time, by several clients, while many watch.
+
+    Raises SystemExit: a watch lost an event, or had one twice or in another order.
+    """
+    with start_server(start, prefix) as (server, client, _):
+        program = (sys.executable, watchers.__file__, str(server.kubeconfig), f"{CLAIMS}?watch=1")
+        command = (*program, str(watches), "last")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout is not None
+            watching.stdout.readline()  # all have begun
+            until = time.monotonic() + seconds
+
+            def create_claims(number: int) -> int:
+                created = 0
+                while time.monotonic() < until:
+                    client.create(CLAIMS, make_claim(f"claim-{number}-{created}"))
+                    created += 1
+                return created
+
+            def create_and_watch() -> int:
+                with ThreadPoolExecutor(_FILLING_CLIENTS) as pool:
+                    created = sum(pool.map(create_claims, range(_FILLING_CLIENTS)))
+                client.create(CLAIMS, make_claim("last"))
+                assert watching.stdout is not None
+                seen = json.loads(watching.stdout.readline())
+                lines = {tuple(watch) for watch in seen["watches"]}
+                if len(lines) != 1 or {created + 1} != {len(seen["names"]), len({*seen["names"]})}:
+                    raise SystemExit(f"{created + 1} claims were created, watches saw {lines}")
+                return created
+
+            rate, processor_rate = measure_rates(server, create_and_watch)
+        return {
+            "create while many watch, claims a second": rate,
+            "create while many watch, claims a second of processor time": processor_rate,
+        }
+
+
 def measure_large(
     start: Start, prefix: tuple[str, ...], nodes: int, claims: int, rounds: int
 ) -> dict[str, float]:
@@ -260,6 +301,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--claims", type=int, default=20_000)
     parser.add_argument("--created", type=int, default=2000)
+    parser.add_argument("--watches", type=int, default=50)
+    parser.add_argument("--watched-seconds", type=float, default=30.0)
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     binaries = resolve_binaries(None, default_cache(), ("etcd", "kube-apiserver"), print)
@@ -277,6 +320,7 @@ def main() -> None:
             small[name].append(measure_start(start) | created)
     medians = {
         name: _medians(small[name])
+        | measure_watched(start, prefix, options.watches, options.watched_seconds)
         | measure_large(start, prefix, options.nodes, options.claims, options.rounds)
         for name, start in servers.items()
     }
@@ -293,6 +337,7 @@ def main() -> None:
         "nodes": options.nodes,
         "slices": options.nodes * _SLICES_OF_A_NODE,
         "claims": options.claims,
+        "watches": options.watches,
         **{
             name: {key: round(value, 2) for key, value in row.items()}
             for name, row in medians.items()

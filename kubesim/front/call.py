@@ -12,11 +12,11 @@ from typing import Final
 from kube.errors import ApiError
 from kube.values import Obj, Ref, User
 from kubesim.apiserver.authorization import Attributes, PathAttributes, RequestAttributes
-from kubesim.apiserver.watches import field_selector, label_selector, split_field_selector
+from kubesim.apiserver.watches import Matches, field_selector, label_selector, split_field_selector
 from kubesim.front.options import ListOptions, Parameters, parse_flag, read_list_options
 from kubesim.goforms import Fields
 from kubesim.resources import KINDS, RETIRED_VERSIONS, Kind, list_lacking_fields
-from kubesim.store import namespace_of
+from kubesim.store import name_of, namespace_of
 
 _PATH: Final = re.compile(
     r"/(?:api/(?P<core>v1)|apis/(?P<gv>[^/]+/[^/]+))(?:/namespaces/(?P<ns>[^/]+)(?=/[^/]+))?"
@@ -145,20 +145,27 @@ class Selection:
     """The objects in a call's namespace that its selectors select."""
 
     def __init__(self, call: Call) -> None:
-        options = call.list_options
-        self._namespace = call.namespace if call.kind.namespaced else ""
-        self._labels = label_selector(options.label_selector)
-        self._fields = field_selector(call.kind, call.api_version, options.field_selector)
-        self._name = call.name
+        options, namespace = call.list_options, call.namespace if call.kind.namespaced else ""
+        labels = label_selector(options.label_selector)
+        fields = field_selector(call.kind, call.api_version, options.field_selector)
+        # Most ask for all of a namespace or of a kind: what selects nothing is not asked.
+        tests: list[Matches] = []
+        if namespace:
+            tests.append(lambda obj: namespace_of(obj) == namespace)
+        if call.name:
+            tests.append(lambda obj: name_of(obj) == call.name)
+        if options.label_selector:
+            tests.append(labels)
+        if options.field_selector:
+            tests.append(fields)
+        self._tests = tests
 
     def __call__(self, obj: Obj) -> bool:
         """Return whether an object is one of them."""
-        return (
-            self._namespace in ("", namespace_of(obj))
-            and self._name in ("", obj["metadata"]["name"])
-            and self._labels(obj)
-            and self._fields(obj)
-        )
+        for matches in self._tests:  # noqa: SIM110 -- all() would make a generator for each
+            if not matches(obj):
+                return False
+        return True
 
 
 def read_call(

@@ -45,8 +45,8 @@ class Wakeups:
         self._is_due = False
         history.follow(self._hear)
 
-    async def wait(self, is_due: Callable[[], bool], deadline: float) -> None:
-        """Wait until something may have changed. Raises TimeoutError.
+    async def wait(self, is_due: Callable[[], bool]) -> None:
+        """Wait until something may have changed, or all are woken for another reason.
 
         ``is_due``: whether it has already; it is asked once nothing can be missed any more.
         """
@@ -54,8 +54,7 @@ class Wakeups:
         self._asleep.add(change)
         try:
             if not is_due():
-                async with asyncio.timeout_at(deadline):
-                    await change
+                await change
         finally:
             self._asleep.discard(change)
 
@@ -63,9 +62,10 @@ class Wakeups:
         if not self._is_due:
             self._is_due = True
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._wake)
+                self._loop.call_soon_threadsafe(self.wake)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Wake all, in the loop's thread."""
         self._is_due = False  # before they read, so that what comes meanwhile wakes them again
         for change in self._asleep:
             if not change.done():
@@ -82,8 +82,8 @@ async def stream_watch(
     """
     if form.target == "PartialObjectMetadataList":
         return  # Of no event can a list be made, which ends the stream of a real server, too.
-    history = backend.history
-    deadline = asyncio.get_running_loop().time() + seconds
+    history, loop = backend.history, asyncio.get_running_loop()
+    deadline = loop.time() + seconds
     write = _make_writer(backend, call, form)
     revision, position, lines = await run_in_threadpool(_list_initial_lines, backend, call, write)
     selects = call.build_selection()
@@ -91,9 +91,17 @@ async def stream_watch(
         yield lines
     if position is None:
         return
+    is_over = seconds <= 0
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        wakeups.wake()
+
+    # One timer for all waits: a timer for each costs as much as an event.
+    timer = loop.call_at(deadline, end)
     try:
         while True:
-            await wakeups.wait(partial(history.has_news, position), deadline)
             events = history.read_events(position)
             position += len(events)
             if events:
@@ -102,11 +110,15 @@ async def stream_watch(
                 yield lines
             if history.closed and history.position == position:
                 return
+            if is_over:
+                break
+            await wakeups.wait(partial(history.has_news, position))
     except FellBehindError:
         return
-    except TimeoutError:
-        if call.list_options.bookmarks and revision > 0:
-            yield _format_bookmark(call, revision, write)
+    finally:
+        timer.cancel()
+    if call.list_options.bookmarks and revision > 0:
+        yield _format_bookmark(call, revision, write)
 
 
 def _make_writer(backend: Backend, call: Call, form: Form) -> Writer:

@@ -23,6 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from kubesim.world import KUBERNETES
 from localkube.binaries.build import resolve_binaries
 from localkube.layout import default_cache
 from tests.kubesim.apidiff import recorded
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     server = parser.add_mutually_exclusive_group()
     server.add_argument("--binaries", type=Path, help="folder with etcd and kube-apiserver")
     server.add_argument("--kubeconfig", type=Path, help="of a bare API server that runs")
-    parser.add_argument("--kubernetes", default="1.37.1", help="its version")
+    parser.add_argument("--kubernetes", default=KUBERNETES, help="its version")
     parser.add_argument(
         "--gate", action="append", default=[], help="NAME=true or NAME=false, many times"
     )
