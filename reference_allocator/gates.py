@@ -306,6 +306,8 @@ class MinorRules:
             of them on this node only; since 1.38 (validateDeviceRequest).
         refuses_negative_requests: whether a negative amount is an error though a policy would round
             it up; since 1.38 (calculateConsumedCapacity).
+        allows_any_default: whether a policy allows its default whatever else it says; before 1.38
+            not one that 64 bits do not hold (fillEmptyRequest, violatesPolicy).
         shares_keep_device: whether nobody gets a device for himself that is not for several claims
             any more while somebody has a share of it; since 1.38 (allocateDevice).
     """
@@ -320,6 +322,7 @@ class MinorRules:
     reads_inner_types: bool = False
     fails_all_on_node: bool = False
     refuses_negative_requests: bool = False
+    allows_any_default: bool = False
     shares_keep_device: bool = False
 
     @classmethod
@@ -337,5 +340,6 @@ class MinorRules:
             reads_inner_types=minor >= MINORS.index("1.38"),
             fails_all_on_node=minor >= MINORS.index("1.38"),
             refuses_negative_requests=minor >= MINORS.index("1.38"),
+            allows_any_default=minor >= MINORS.index("1.38"),
             shares_keep_device=minor >= MINORS.index("1.38"),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -110,6 +109,11 @@ class ValidRange(Record):
     max: Quantity | None
     step: Quantity | None
 
+    def as_since_1_38(self) -> ValidRange:
+        """Return what 1.38 reads, see `Quantity.as_since_1_38`."""
+        bounds = (self.min, self.max, self.step)
+        return ValidRange(*(bound and bound.as_since_1_38() for bound in bounds))
+
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy(Record):
@@ -118,6 +122,15 @@ class RequestPolicy(Record):
     default: Quantity | None
     valid_values: tuple[Quantity, ...] | None
     valid_range: ValidRange | None
+
+    def as_since_1_38(self) -> RequestPolicy:
+        """Return what 1.38 reads, see `Quantity.as_since_1_38`."""
+        values = self.valid_values
+        return RequestPolicy(
+            self.default and self.default.as_since_1_38(),
+            None if values is None else tuple([value.as_since_1_38() for value in values]),
+            self.valid_range and self.valid_range.as_since_1_38(),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +141,9 @@ class DeviceCapacity(Record):
     request_policy: RequestPolicy | None
 
     def as_since_1_38(self) -> DeviceCapacity:
-        """Return what 1.38 reads, see `Quantity.as_since_1_38`; amounts of policies are as is."""
-        return dataclasses.replace(self, value=self.value.as_since_1_38())
+        """Return what 1.38 reads, see `Quantity.as_since_1_38`."""
+        policy = self.request_policy
+        return DeviceCapacity(self.value.as_since_1_38(), policy and policy.as_since_1_38())
 
 
 def _read_counter(value: object) -> Quantity:

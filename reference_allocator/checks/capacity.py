@@ -14,6 +14,8 @@ from reference_allocator.rules.capacity import NANO
 
 T = TypeVar("T", Quantity, DeviceCapacity)
 
+_INT64_MAX = 2**63 - 1
+
 PLACEHOLDER_SHARE_ID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 """The id that comparisons of allocators put in place of every generated share id."""
 
@@ -191,6 +193,8 @@ def _is_valid(amount: int, policy: RequestPolicy, features: Features) -> bool:
     if valid.step is None:
         return True
     unit = _unit(policy, features)
+    if unit < NANO and amount > _INT64_MAX * unit:
+        return False  # In thousandths it is too large.
     low = 0 if valid.min is None else valid.min.nanos
     step = _ceil_to(valid.step.nanos, unit)
     return step != 0 and (_ceil_to(amount, unit) - _ceil_to(low, unit)) % step == 0

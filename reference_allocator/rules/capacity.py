@@ -146,11 +146,13 @@ def resolve_consumption(
     # All amounts before any policy, so that the answer does not depend on the order of names.
     for name, capacity in published.items():
         policy, amount = capacity.request_policy, capacity.value
-        if policy is not None:
+        wanted = requested.get(name)
+        if policy is not None and not (
+            rules.allows_any_default and wanted is None and policy.default is not None
+        ):
             with_policy.append((name, policy))
-        if policy is not None or name in requested:
+        if policy is not None or wanted is not None:
             try:
-                wanted = requested.get(name)
                 if rules.refuses_negative_requests and wanted is not None and wanted.nanos < 0:
                     raise CapacityError(f"capacity value is negative: request {wanted}")
                 amount = _amount_for(wanted, capacity, features, rules)

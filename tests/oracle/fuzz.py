@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--output", type=Path, default=Path("build/fuzz"), help="folder of failures"
     )
+    parser.add_argument("--hunt", action="store_true", help="draw values at the API's limits")
     options = parser.parse_args(arguments)
     known: Counter[str] = Counter()
     with open_upstream(options.oracle, options.timeout) as upstream:
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         def compare_problem(seed: str, numbers: range, counts: Counter[str]) -> bool:
             (number,) = numbers
             identifier = f"{seed}-{number}"
-            question = problem(Random(identifier), identifier, odd=True)
+            question = problem(Random(identifier), identifier, odd=True, at_limits=options.hunt)
             adapt(question, options.kubernetes)
             found = _ask(question, upstream, options.kubernetes)
             counts[found.kind] += 1

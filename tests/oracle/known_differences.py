@@ -62,13 +62,19 @@ def _experimental_if_needed(problem: Json) -> Json:
     return {}
 
 
+def _list_devices(problem: Json) -> Iterator[Json]:
+    for item in problem.get("slices", ()):
+        yield from item["spec"].get("devices") or ()
+
+
+def _has_several_attributes(problem: Json) -> bool:
+    return any(len(device.get("attributes") or {}) > 1 for device in _list_devices(problem))
+
+
 def _shares_by_capacities(problem: Json) -> bool:
-    devices = (
-        device for item in problem.get("slices", ()) for device in item["spec"].get("devices") or ()
-    )
     return any(
         device.get("allowMultipleAllocations") and len(device.get("capacity") or {}) > 1
-        for device in devices
+        for device in _list_devices(problem)
     )
 
 
@@ -110,6 +116,15 @@ KNOWN: tuple[KnownDifference, ...] = (
             {**problem, **_experimental_if_needed(problem), "nodes": [node]}
             for node in problem["nodes"]
         ],
+    ),
+    KnownDifference(
+        "attribute-named-at-random",
+        "Until 1.37 the attributes of a device are converted for CEL in the order of Go's map, and "
+        "an error names the first of those that cannot be. Ours is the first of the slice.",
+        _has_several_attributes,
+        lambda problem: [{**problem, **_experimental_if_needed(problem)}],
+        times=64,
+        until="1.37",
     ),
     KnownDifference(
         "capacity-named-at-random",

@@ -9,19 +9,21 @@ from conformance.fuzz.draw.inventories import GPU, Json
 from conformance.fuzz.draw.problems import add_taint_times, draw_problem
 from reference_allocator.features import Features
 from tests.oracle.crowded import many_counters, too_few_devices
+from tests.oracle.limits import draw_limits
 from tests.oracle.refused import spoil
 
 _STABLE = {"adminAccess", "prioritizedList", "partitionableDevices", "deviceTaints"}
 _INCUBATING = {*_STABLE, "deviceBindingAndStatus", "consumableCapacity", "fractionalCapacityRange"}
 
 
-def problem(random: Random, identifier: str, *, odd: bool = False) -> Json:
+def problem(random: Random, identifier: str, *, odd: bool = False, at_limits: bool = False) -> Json:
     """A line for `dra-conformance allocate` and for `ci/upstream/allocate`.
 
     Args:
         random: where choices come from.
         identifier: the id of the line.
         odd: also draw objects that the API server refuses, and searches that fail in many ways.
+        at_limits: draw values at the limits of the API (`tests.oracle.limits`).
     """
     on = _features(Dice(random))
     dice = Dice(
@@ -32,6 +34,8 @@ def problem(random: Random, identifier: str, *, odd: bool = False) -> Json:
     line = draw_problem(dice, identifier)
     if odd and dice.one_in(8):
         spoil(dice, line)
+    if at_limits:
+        draw_limits(dice, line)
     _choose_allocator(dice, line, on)
     return line
 

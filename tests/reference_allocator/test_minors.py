@@ -152,6 +152,16 @@ def test_1_34_ends_where_it_comes_to_an_invalid_pool_though_another_choice_is_le
     assert picked(decide("1.35", slices, wanted_claim)[0]) == ["any=dev-1", "first=dev-0"]
 
 
+def test_since_1_38_a_policy_allows_its_default_however_large_it_is() -> None:
+    """Answered so by v0.37.2 and v0.38.0-beta.0: until 1.37 the default is copied (DeepCopy)."""
+    policy = {"default": "7Ei", "validValues": ["1e28"]}
+    slices = [
+        resource_slice([device("d", capacity={"c": {"value": "1e28", "requestPolicy": policy}})])
+    ]
+    kinds = [decide(minor, slices, claim(request()))[0].kind for minor in MINORS[1:]]
+    assert kinds == ["none", "none", "none", "allocated"]
+
+
 def test_until_1_37_an_amount_beyond_the_largest_suffix_is_written_without_its_exponent() -> None:
     slices = [resource_slice([device("nic", shared=True, capacity={"c": "2000E"})])]
     for minor, written in {"1.37": "2", "1.38": "2e21"}.items():
