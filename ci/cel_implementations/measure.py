@@ -1,6 +1,10 @@
 r"""Asks other implementations of CEL the vectors of selectors, and keeps what they take otherwise.
 
+    python -m venv build/selectors/python
+    build/selectors/python/bin/pip install -r ci/cel_implementations/python/requirements.txt
     npm ci --prefix ci/cel_implementations/javascript
+    mvn -f ci/cel_implementations/java -DoutputDirectory=$PWD/build/selectors/java \
+        org.apache.maven.plugins:maven-dependency-plugin:3.9.0:copy-dependencies
     cargo build --release --locked --manifest-path ci/cel_implementations/rust/Cargo.toml \
         --target-dir build/selectors
     python -m ci.cel_implementations.measure
@@ -11,11 +15,11 @@ One whose program or package is not there is left out; what was kept of it stays
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +31,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = ROOT / "ci/cel_implementations/results.json"
 _HERE: Final = ROOT / "ci/cel_implementations"
 _PACKAGES: Final = _HERE / "javascript/node_modules"
+_PYTHON: Final = ROOT / "build/selectors/python/bin/python"
+_JAVA: Final = ROOT / "build/selectors/java"
 _RUST: Final = ROOT / "build/selectors/release/selectors"
 _SECONDS: Final = 60
 Json = dict[str, Any]
@@ -53,14 +59,28 @@ def implementations() -> list[Implementation]:
     pinned: Mapping[str, str] = json.loads((_HERE / "javascript/package.json").read_text())[
         "dependencies"
     ]
-    python = _HERE / "python/answer.py"
+    requirements = (_HERE / "python/requirements.txt").read_text(encoding="utf-8").split()
+    answer, java = _HERE / "python/answer.py", _HERE / "java"
+    pins = (java / "pom.xml").read_text(encoding="utf-8")
+    found = re.search(r"<artifactId>cel</artifactId>\s*<version>([^<]+)<", pins)
+    if found is None:
+        raise ValueError("ci/cel_implementations/java/pom.xml pins no version of cel")
     return [
-        Implementation("cel-python", version("cel-python"), python, (sys.executable, python)),
+        *(
+            Implementation(name, number, _PYTHON, (_PYTHON, answer, name))
+            for name, _, number in (line.partition("==") for line in requirements)
+        ),
         *(
             Implementation(name, number, _PACKAGES / name, ("node", script, name))
             for name, number in pinned.items()
         ),
         Implementation("cel (Rust)", "0.15.0", _RUST, (_RUST,)),
+        Implementation(
+            "dev.cel (Java)",
+            found[1],
+            _JAVA,
+            ("java", "-cp", f"{_JAVA}/*", java / "Selectors.java"),
+        ),
     ]
 
 
@@ -103,6 +123,8 @@ def main() -> int:
             "otherwise": said,
         }
         sys.stdout.write(f"{item.name} {item.version}: {len(said)} of {len(vectors)} otherwise\n")
+    names = [item.name for item in implementations()]
+    kept = {name: kept[name] for name in names if name in kept}
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return 0
 

@@ -17,9 +17,10 @@ ci.cel_implementations.measure` writes: each implementation is asked the [vector
 selectors](allocators.md#selectors), with a device as its users bind one (versions and quantities
 as strings), and without functions of its users' own. Said *otherwise* is what is true, false or
 an error and something else in Kubernetes; an expression that does not compile is an error. In
-Rust a device comes from JSON, where a positive integer is unsigned. Not asked are dev.cel:cel and
-cel-tools (Java), common-expression-language and cel-expr-python. Where a selector is about to be
-tried with one of these, the last table says what it cannot tell. """
+Rust a device comes from JSON, where a positive integer is unsigned. common-expression-language is
+that crate for Python, cel-expr-python is cel-cpp with its strings and optional types; an error that
+it returns as a value is one. Not asked is org.projectnessie.cel:cel-tools (Java). Where a selector
+is about to be tried with one of these, the last table says what it cannot tell. """
 
 
 def text() -> str:
