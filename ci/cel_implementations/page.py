@@ -20,7 +20,8 @@ an error and something else in Kubernetes; an expression that does not compile i
 Rust a device comes from JSON, where a positive integer is unsigned. common-expression-language is
 that crate for Python, cel-expr-python is cel-cpp with its strings and optional types; an error that
 it returns as a value is one. Not asked is org.projectnessie.cel:cel-tools (Java). Where a selector
-is about to be tried with one of these, the last table says what it cannot tell. """
+is about to be tried with one of these, the last table says what it cannot tell.
+"""
 
 
 def text() -> str:

@@ -60,7 +60,7 @@ def test_each_class_of_karpenter_has_a_vector() -> None:
 
 
 def test_the_ready_test_for_karpenter_names_vectors_that_are_there(vectors: list[Vector]) -> None:
-    text = (ROOT / "docs/found/karpenter/vectors_test.go").read_text(encoding="utf-8")
+    text = (ROOT / "ci/allocators/ready/karpenter/vectors_test.go").read_text(encoding="utf-8")
     table = text[text.index("var classes") : text.index("type vector struct")]
     named = {name for row in re.findall(r"\[\]string\{([^}]*)\}", table) for name in
              re.findall(r'"([^"]+)"', row)}  # fmt: skip
