@@ -52,7 +52,7 @@ _CREATE_CHECKS: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], Fiel
     "ResourceClaimTemplate": dra.check_template,
     "DeviceClass": lambda new, _, expressions: dra.check_class(new, None, expressions),
     "ResourceSlice": lambda new, _, server: resource_slice.check_slice(new, None, server),
-    "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
+    "DeviceTaintRule": lambda new, _, server: resource_slice.check_taint_rule(new, server),
     "ResourcePoolStatusRequest": lambda new, *_: pool_status.check_new(new),
 }
 """Kind -> the checks of a new object beside those of its metadata."""
@@ -73,7 +73,7 @@ _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors
         if server.since_1_38
         else resource_slice.check_slice(new, old, server)
     ),
-    "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
+    "DeviceTaintRule": lambda new, _, server: resource_slice.check_taint_rule(new, server),
     "ResourcePoolStatusRequest": lambda new, old, _: pool_status.check_update(new, old),
 }
 """The same of a changed object."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from kube.values import Obj
 from kubesim.goforms import show_internal
 from kubesim.validation import names
 from kubesim.validation.constraints import Expressions
-from kubesim.validation.device_requests import TAINT_EFFECTS
+from kubesim.validation.device_requests import list_taint_effects
 from kubesim.validation.errors import (
     Check,
     FieldError,
@@ -87,7 +88,8 @@ def check_device(
         yield from _check_capacity(capacity, path, shared=shared, server=server)
     taints = device.get("taints") or []
     if old is None or taints != (old.get("taints") or []):
-        yield from check_each(taints, TAINTS_MAX, check_taint, f"{path}.taints")
+        check = partial(check_taint, server=server)
+        yield from check_each(taints, TAINTS_MAX, check, f"{path}.taints")
     if consumed := device.get("consumesCounters"):
         inner = f"{path}.consumesCounters"
         yield from check_unique(
@@ -220,15 +222,14 @@ def is_semver(text: str, digits: int | None = None) -> bool:
     return re.fullmatch(pattern, text, re.ASCII) is not None
 
 
-_TAINT: Final[Mapping[str, Check]] = {
-    "key": names.check_label_key,
-    "value": names.check_label_value,
-    "effect": one_of(*TAINT_EFFECTS),
-}
-
-
-def check_taint(taint: Obj, path: str) -> Iterator[FieldError]:
-    yield from check_fields(taint, path, _TAINT)
+def check_taint(taint: Obj, path: str, server: Expressions | None) -> Iterator[FieldError]:
+    """Check a taint; ``server``: what the API server is; None for the newest that is known."""
+    checks: Mapping[str, Check] = {
+        "key": names.check_label_key,
+        "value": names.check_label_value,
+        "effect": one_of(*list_taint_effects(server)),
+    }
+    yield from check_fields(taint, path, checks)
 
 
 def check_counters(holder: Obj, path: str, field: str) -> Iterator[FieldError]:

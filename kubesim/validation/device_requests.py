@@ -43,9 +43,9 @@ from reference_allocator.api.limits import (
     SELECTORS_MAX,
 )
 
-TAINT_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
-"""``validDeviceTaintEffects``: those of a taint are those of a toleration, whatever the API's
-documentation says of the latter."""
+_TAINT_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
+_WITH_EFFECT_UNTIL: Final = 34
+"""The last minor whose taints all do something."""
 
 _LOOKED_AT_BOTH_UNTIL: Final = 34
 """The last minor that looks into both parts of a request that may have one of them."""
@@ -160,7 +160,7 @@ def _check_device_request(
     else:
         yield not_supported(f"{path}.allocationMode", mode or "", ("All", "ExactCount"))
     for index, tolerated in enumerate(device_request.get("tolerations") or []):
-        yield from check_toleration(tolerated, f"{path}.tolerations[{index}]")
+        yield from check_toleration(tolerated, f"{path}.tolerations[{index}]", expressions)
 
 
 def check_selectors(
@@ -179,7 +179,18 @@ def check_selectors(
     yield from check_each(items, SELECTORS_MAX, check, path)
 
 
-def check_toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
+def list_taint_effects(server: Expressions | None) -> Sequence[str]:
+    """Return the effects of a device's taint, and so of a toleration (``validDeviceTaintEffects``).
+
+    ``server``: what the API server is; None for the newest that is known.
+    """
+    has_none = server is None or server.minor > _WITH_EFFECT_UNTIL
+    return _TAINT_EFFECTS if has_none else _TAINT_EFFECTS[:-1]
+
+
+def check_toleration(
+    tolerated: Obj, path: str, server: Expressions | None = None
+) -> Iterator[FieldError]:
     """Check what a request, or a device that was allocated for it, tolerates."""
     operator, value = tolerated.get("operator"), tolerated.get("value") or ""
     if tolerated.get("key"):
@@ -193,7 +204,7 @@ def check_toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
         yield from one_of("Equal", "Exists")(operator, f"{path}.operator")
     effect = tolerated.get("effect")
     if effect:
-        yield from one_of(*TAINT_EFFECTS)(effect, f"{path}.effect")
+        yield from one_of(*list_taint_effects(server))(effect, f"{path}.effect")
 
 
 def check_claim_config(

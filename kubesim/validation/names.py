@@ -51,13 +51,16 @@ STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDelet
 _CLASS_PREFIX_UNTIL: Final = 34
 
 
-def _check_generate_name(kind: Kind, prefix: str, *, is_new: bool) -> Iterator[FieldError]:
+def _check_generate_name(
+    kind: Kind, prefix: str, *, is_new: bool, minor: int
+) -> Iterator[FieldError]:
     """Check what a name begins with, although it is there already (``ValidateObjectMeta``)."""
     path = "metadata.generateName"
     if not is_new or kind.name == "DeviceClass":
         yield from (invalid(path, prefix, f"may not contain '{c}'") for c in "/%" if c in prefix)
     is_checked_again = kind.name in {"Node", "Pod", "ResourceClaim", "ResourceClaimTemplate"}
-    if is_checked_again or (is_new and kind.name != "DeviceClass"):
+    is_class = kind.name == "DeviceClass"
+    if is_checked_again or (minor <= _CLASS_PREFIX_UNTIL if is_class else is_new):
         is_masked = len(prefix) > 1 and prefix.endswith("-")
         check = _find_name_check(kind)
         for error in check(f"{prefix[:-2]}a" if is_masked else prefix, path):
@@ -78,9 +81,7 @@ def check_metadata(
     meta = obj["metadata"]
     name = meta.get("name") or ""
     if meta.get("generateName"):
-        yield from _check_generate_name(kind, meta["generateName"], is_new=is_new)
-        if kind.name == "DeviceClass" and minor <= _CLASS_PREFIX_UNTIL:
-            yield from check_subdomain(meta["generateName"], "metadata.generateName")
+        yield from _check_generate_name(kind, meta["generateName"], is_new=is_new, minor=minor)
     if not name:
         yield required("metadata.name", "name or generateName is required")
     else:

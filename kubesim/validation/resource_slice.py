@@ -110,7 +110,7 @@ def check_skipped(operations: list[str], path: str) -> Iterator[FieldError]:
         yield invalid(path, operations, detail)
 
 
-def check_taint_rule(rule: Obj) -> Iterator[FieldError]:
+def check_taint_rule(rule: Obj, server: Expressions) -> Iterator[FieldError]:
     """Check a new or changed DeviceTaintRule: what it selects, and the taint."""
     spec = rule.get("spec") or {}
     selector = spec.get("deviceSelector") or {}
@@ -118,7 +118,7 @@ def check_taint_rule(rule: Obj) -> Iterator[FieldError]:
         field: check for field, check in names.DEVICE.items() if selector.get(field) is not None
     }
     yield from check_fields(selector, "spec.deviceSelector", named)
-    yield from check_taint(spec.get("taint") or {}, "spec.taint")
+    yield from check_taint(spec.get("taint") or {}, "spec.taint", server)
 
 
 def check_taint_rule_status(rule: Obj) -> Iterator[FieldError]:
