@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Mapping
@@ -32,6 +33,10 @@ _REFUSALS: Final = {
     431: "431 Request Header Fields Too Large",
     501: "Unsupported transfer encoding",
 }
+_PLAIN_TEXT: Final = b"Client sent an HTTP request to an HTTPS server.\n"
+_PLAIN_REFUSAL: Final = (
+    b"HTTP/1.0 400 Bad Request\r\nContent-Length: %d\r\n\r\n" % len(_PLAIN_TEXT) + _PLAIN_TEXT
+)
 _IDLE_SECONDS: Final = 120
 _END_SECONDS: Final = 1
 
@@ -100,6 +105,34 @@ class Connection(H11Protocol):
         if self.headers_due is not None:
             self.headers_due.cancel()
             self.headers_due = None
+
+
+class _Handshake(ssl.SSLObject):
+    """The TLS of a connection; who speaks plain HTTP is told so (``Server.serve`` of net/http)."""
+
+    outgoing: ssl.MemoryBIO
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except ssl.SSLError as error:
+            if error.reason != "HTTP_REQUEST":
+                raise
+            self.outgoing.write(_PLAIN_REFUSAL)
+            # Only who waits for more sends what there is; the client ends the connection.
+            raise ssl.SSLWantReadError from None
+
+
+class _Context(ssl.SSLContext):
+    sslobject_class = _Handshake
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **kwargs: Any
+    ) -> _Handshake:
+        handshake = super().wrap_bio(incoming, outgoing, *args, **kwargs)
+        assert isinstance(handshake, _Handshake)
+        handshake.outgoing = outgoing
+        return handshake
 
 
 class _Server(uvicorn.Server):
@@ -182,7 +215,8 @@ class Front(Application):
             ssl_keyfile=pair.key,
         )
         config.load()
-        assert config.ssl is not None  # there is a certificate
+        config.ssl = _Context(ssl.PROTOCOL_TLS_SERVER)
+        config.ssl.load_cert_chain(pair.certificate, pair.key)
         # To a client that would rather speak HTTP/2 this says at once that it is not spoken here.
         config.ssl.set_alpn_protocols(["http/1.1"])
         self._server = _Server(config)

@@ -8,12 +8,15 @@ import ssl
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
+import urllib3
 
 from conformance.targets.reference.serving import ServedReference
 from kube.base.errors import UsageError
 from kube.base.strictjson import BoundsError, check_bounds
+from kube.values import User
 from kubesim.front.server import Connection, Front
 from tests.kubesim.front.conftest import CLAIMS, Client, claim
 
@@ -38,6 +41,40 @@ def test_a_client_that_offers_http_2_as_well_is_told_to_speak_http_1_1(front: Fr
         context.wrap_socket(opened, server_hostname="localhost") as secure,
     ):
         assert secure.selected_alpn_protocol() == "http/1.1"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT"])
+def test_plain_http_is_told_that_this_is_https(front: Front, client: Client, method: str) -> None:
+    """In the words of kube-apiserver 1.37.2, which says them with HTTP/1.0, too."""
+    answer = urllib3.request(
+        method, front.url.replace("https", "http") + "/version", timeout=20.0, retries=False
+    )
+    text = "" if method == "HEAD" else "Client sent an HTTP request to an HTTPS server.\n"
+    assert (answer.status, answer.data.decode()) == (400, text)
+    assert client.send("GET", "/version").status == 200
+
+
+def test_who_speaks_neither_is_cut_off(front: Front, client: Client) -> None:
+    port = int(front.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as neither:
+        neither.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+        assert b"HTTP" not in neither.recv(100)
+    assert client.send("GET", "/version").status == 200
+
+
+def test_a_watch_goes_on_behind_the_end_of_its_token(front: Front, client: Client) -> None:
+    """As with kube-apiserver 1.37.2 and a token whose service account is deleted."""
+    tokens = cast("dict[str, User | None]", front._tokens)
+    client.token, admin = "its-token", client.token
+    tokens["its-token"] = None
+    events = client.stream(f"{CLAIMS}?watch=1&timeoutSeconds=5")
+    client.token = admin
+    client.send("POST", CLAIMS, claim("before"))
+    assert next(events)[1]["metadata"]["name"] == "before"
+    del tokens["its-token"]
+    assert client.send("GET", CLAIMS, authorization="Bearer its-token").status == 401
+    client.send("POST", CLAIMS, claim("behind"))
+    assert next(events)[1]["metadata"]["name"] == "behind"
 
 
 def ended(connection: ssl.SSLSocket) -> bool:
