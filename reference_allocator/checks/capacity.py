@@ -201,12 +201,16 @@ def _is_valid(amount: int, policy: RequestPolicy, features: Features) -> bool:
 
 
 def _unit(policy: RequestPolicy, features: Features) -> int:
-    """Return the unit of ranges: a whole, or a thousandth where the feature allows it."""
+    """Return the unit of ranges: a whole, or a thousandth where feature and 64 bits allow it."""
     assert policy.valid_range is not None
     step = policy.valid_range.step
     bounds = (policy.valid_range.min, policy.valid_range.max, step)
     milli = NANO // 1000
-    exact = all(bound.nanos % milli == 0 for bound in bounds if bound is not None)
+    exact = all(
+        bound.nanos % milli == 0 and abs(bound.nanos) <= _INT64_MAX * milli
+        for bound in bounds
+        if bound is not None
+    )
     exact = exact and (step is None or step.nanos >= milli)
     return milli if features.fractional_capacity_range and exact else NANO
 

@@ -80,7 +80,7 @@ class Matcher:
             consumption = self.compute_consumption(request, entry)
             if consumption is None:
                 return UNSUITABLE
-            fits = capacity_suffices(consumption, {}, {})
+            fits = consumption.fits_alone
         if not self.is_supported(entry) or self.is_tainted(request, entry):
             return UNSUITABLE
         draws = entry.shareable or entry.device.consumes_counters
@@ -162,7 +162,7 @@ class Matcher:
             AllocationError: the request cannot be computed for this device.
         """
         consumption = self.compute_consumption(request, entry, entry.device.name)
-        return consumption is not None and capacity_suffices(consumption, {}, {})
+        return consumption is not None and consumption.fits_alone
 
     def is_supported(self, entry: PoolDevice) -> bool:
         """Return whether the node and the features can handle the device."""

@@ -40,6 +40,7 @@ class Consumption:
     Attributes:
         amounts: capacity name -> amount in units of 1e-9.
         totals: capacity name -> what the whole device has of it, in the same units.
+        fits_alone: whether the device has it if nobody else uses it.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Consumption:
         self._spellings = spellings
         self.amounts = {name: amount.nanos for name, amount in quantities.items()}
         self.totals = {name: published[name].value.nanos for name in quantities}
+        self.fits_alone = capacity_suffices(self, {}, {})
 
     @cached_property
     def texts(self) -> Mapping[str, str]:

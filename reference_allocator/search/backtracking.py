@@ -128,17 +128,16 @@ class Search:
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
     ) -> Ending | None:
         """Take the devices of a request from `index` on; return None when it has all of them."""
-        usage = self._usage
-        results, all_devices = usage.results[claim_index], request.all_devices
+        count, all_devices = request.count, request.all_devices
+        room = ALLOCATION_RESULTS_MAX - len(self._usage.results[claim_index])
+        exceeds = count - index > room
         while True:
             self.steps += 1
             if self.steps > self._next_check:
                 self._check_deadline()
-            if all_devices is not None and not all_devices:  # All means one device at least.
-                return FAILED
-            if index >= request.count:
-                return None
-            if request.count - index > ALLOCATION_RESULTS_MAX - len(results):
+            if index >= count:
+                return FAILED if all_devices == () else None  # All means one device at least.
+            if exceeds:
                 return EXCEEDED
             frame = DeviceFrame(claim_index, request_index, request, index, start)
             if all_devices is None:
@@ -206,7 +205,7 @@ class Search:
 
     def _take_next(self, frame: DeviceFrame) -> bool:
         """Take the next candidate that can be taken; return False where there is none."""
-        usage, claim_index, request = self._usage, frame.claim_index, frame.request
+        usage, request = self._usage, frame.request
         candidates = self._view.candidates
         pruner = self._active_pruner() if self._failures else None
         kind, admin = request.kind, request.admin_access
@@ -220,13 +219,15 @@ class Search:
                 continue
             use = entry.use
             if admin:
-                if claim_index in taken_by.get(use, ()):
+                if frame.claim_index in taken_by.get(use, ()):
                     continue
             elif use.held or use in taken_by:
                 continue
             if pruner is not None:
                 if frame.state is None:
-                    at = Position(claim_index, frame.request_index, request, frame.index, position)
+                    at = Position(
+                        frame.claim_index, frame.request_index, request, frame.index, position
+                    )
                     if not pruner.can_succeed(at):
                         break
                     frame.state = pruner.state_at(at)

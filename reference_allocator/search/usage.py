@@ -109,18 +109,24 @@ class Usage:
                 computed.
         """
         frame.entry = entry
-        use, consumption = entry.use, self.matcher.compute_consumption(frame.request, entry)
-        assert consumption is not None  # It suits the request.
+        use, request = entry.use, frame.request
+        consumption = entry.facts.consumptions.get(request.capacity_kind)
+        if consumption is None:
+            consumption = self.matcher.compute_consumption(request, entry)
+            assert consumption is not None  # It suits the request.
         shares = self.shares.get(use)
-        taken = _NOTHING if shares is None else shares.amounts
-        fitting = capacity_suffices(consumption, use.capacity, taken)
+        if shares is None and not use.capacity:
+            fitting = consumption.fits_alone
+        else:
+            taken = _NOTHING if shares is None else shares.amounts
+            fitting = capacity_suffices(consumption, use.capacity, taken)
         if not fitting and not must:
             return False
         if entry.draws or entry.device.consumes_counters:
             further = entry.shareable and (use.shares > 0 or bool(shares and shares.count))
             if not further and not self._charge(frame, pool):
                 return False
-        if frame.request.constraints:
+        if request.constraints:
             try:
                 admitted = self._admit(frame, must=must)
             except AllocationError:

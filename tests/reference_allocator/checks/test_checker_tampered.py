@@ -371,6 +371,21 @@ def test_a_step_that_the_api_server_refuses_lets_no_amount_in(step: str) -> None
     assert "capacity" in built.broken()
 
 
+def test_amounts_are_counted_in_thousandths_where_64_bits_hold_them() -> None:
+    """Answered so by v0.38.0-beta.0: all of 7Ei is no multiple of half of one, 2^63-1 is of one."""
+
+    def whole(amount: str, **bounds: str) -> World:
+        capacity = {"c": {"value": amount, "requestPolicy": {"validRange": bounds}}}
+        return World([resource_slice([device("d", capacity=capacity)])], [claim(request())])
+
+    fitting = whole(str(2**63 - 1), min=str(2**63 - 1), step="1").solve()
+    assert fitting.broken() == set()
+    too_large = whole("7Ei", step="500m")
+    assert solve(too_large.slices, too_large.claims).kind == "none"
+    too_large.allocations = fitting.allocations
+    assert too_large.broken() == {"capacity"}
+
+
 def test_shares_of_a_partition_draw_on_counters_once() -> None:
     slices = [
         resource_slice([device("p", counters={"gpu": {"mem": "2"}}, shared=True)], slices=2),
