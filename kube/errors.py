@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube.base.errors import TargetError, TargetGoneError, UsageError
-from kube.base.redaction import redact_log
 from kube.base.text import one_line
 
 BUSY = frozenset({429, 503})
@@ -153,9 +152,15 @@ def make_unavailable_error(
         )
     return TargetError(
         f"{where} is overloaded or not available: it answered {method} {path} with "
-        f"{failure.code} for {patience:g} s: {one_line(redact_log(str(failure)))}; see the API "
+        f"{failure.code} for {patience:g} s: {_redact_line(str(failure))}; see the API "
         "server's log"
     )
+
+
+def _redact_line(text: str) -> str:
+    from kube.base.redaction import redact_log  # patterns that take longer than a request
+
+    return one_line(redact_log(text))
 
 
 def no_answer(
@@ -167,5 +172,5 @@ def no_answer(
     advice = tls_remedy(error) or "check that it runs and can be reached from this machine"
     return (UnsureError if unsure else TargetError)(
         f"no answer from the API server {where} to {method} {path}{aside}: "
-        f"{one_line(redact_log(reason_of(error)))}; {advice}"
+        f"{_redact_line(reason_of(error))}; {advice}"
     )
