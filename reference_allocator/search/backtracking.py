@@ -33,8 +33,8 @@ from reference_allocator.search.frames import (
 from reference_allocator.search.pruning import START_AFTER, Pruner
 from reference_allocator.search.usage import Usage
 
-_CHECK_EVERY = 1024
-"""The number of candidates after which the deadline is looked at, if none of them is taken."""
+_MANY_CANDIDATES = 1024
+"""The number of candidates from which on the deadline is looked at when none of them is taken."""
 
 _CHECK_EVERY_STEPS = 16
 """The number of steps after which the deadline is looked at; it is in the first one."""
@@ -214,8 +214,6 @@ class Search:
             entry = candidates[position]
             suits = entry.suitability.get(kind)
             if suits == UNSUITABLE:
-                if not (position + 1) % _CHECK_EVERY:
-                    self._check_deadline()
                 continue
             use = entry.use
             if admin:
@@ -248,6 +246,8 @@ class Search:
             if taken:
                 frame.position = position
                 return True
+        if len(candidates) >= _MANY_CANDIDATES:
+            self._check_deadline()
         # Every candidate was tried, or stands for one that was: from here there is no solution.
         if pruner is not None and frame.state is not None:
             pruner.remember_failure(frame.state)
