@@ -20,6 +20,7 @@ from reference_allocator.explain import explain
 from reference_allocator.wire import answer_allocate
 from tests.oracle import fuzz
 from tests.oracle.known_differences import KNOWN
+from tests.oracle.older_minors import adapt
 from tests.oracle.problems import problem
 from tests.oracle.upstream import comparable
 
@@ -55,6 +56,23 @@ def test_generated_problems_are_valid_and_answers_keep_every_rule(question: Json
         if result["outcome"] == "allocated":
             allocations = result.get("allocations", [])
             assert not check(snapshot_of(question), node, question["claims"], allocations)
+
+
+def test_answers_keep_every_rule_with_values_at_the_limits_of_the_api() -> None:
+    """In 1.38, whose amounts are read in another way; the last one once did not (`--hunt`)."""
+    allocated = 0
+    for identifier in (*(f"limits-{number}" for number in range(80)), "hx-0-1217"):
+        question = problem(Random(identifier), identifier, odd=True, at_limits=True)
+        adapt(question, "1.38")
+        answer = json.loads(answer_allocate(json.dumps(question), kubernetes="1.38"))
+        assert "invalid" not in answer
+        snapshot = snapshot_of(question, "1.38")
+        for node, result in zip(question["nodes"], answer["nodes"], strict=True):
+            allocations = result.get("allocations", [])
+            if allocations:
+                allocated += 1
+                assert not check(snapshot, node, question["claims"], allocations)
+    assert allocated > 20
 
 
 def test_what_is_not_allocated_is_explained_for_every_node(generated: list[Json]) -> None:
