@@ -12,7 +12,7 @@ _FIELDS: Final = frozenset({"parameters", "data"})
 
 
 class RawObject(dict[str, Any]):
-    """An object that came in another text than the shortest. It is not changed.
+    """An object that is compared by its text: 1 and true are not the same. It is not changed.
 
     ``text``: as it was sent.
     """
@@ -68,8 +68,7 @@ def _wrap(value: Any, spanned: Any, text: str, spans: dict[int, tuple[int, int]]
             if key in _FIELDS and isinstance(item, dict) and place is not None:
                 raw = RawObject(item)
                 raw.text = text[slice(*place)]
-                if raw.text != text_of(item):
-                    value[key] = raw
+                value[key] = raw
             else:
                 value[key] = _wrap(item, spanned.get(key), text, spans)
     return value

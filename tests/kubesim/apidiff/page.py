@@ -139,6 +139,10 @@ PAGE: Final[dict[str, list[Sent]]] = {
     "S8 parameters count as UTF-8": [
         Sent("POST", _CLAIMS, _DRY, _OPAQUE.replace('"PARAMETERS"', '{"a":"' + "é" * 5116 + '"}'))
     ],
+    "parameters with a truth value where a number was": [
+        Sent("POST", _CLAIMS, (), _OPAQUE.replace('"PARAMETERS"', '{"a":1}')),
+        Sent("PUT", f"{_CLAIMS}/page", (), _OPAQUE.replace('"PARAMETERS"', '{"a":true}')),
+    ],
     "S10 null attribute": [
         Sent("POST", _SLICES, _DRY, _slice({"name": "d", "attributes": {"x": None}}))
     ],

@@ -29,6 +29,8 @@ from tests.kubesim.apidiff.requests import NAMESPACE, Sent
 
 PROGRAMS: Final = ("etcd", "kube-apiserver")
 _READY_SECONDS: Final = 120
+_ANSWER_SECONDS: Final = 120.0
+"""Also on a machine that is busy with other things."""
 _TOKEN: Final = "token"
 
 
@@ -107,7 +109,7 @@ class Real:
                 headers={"authorization": f"Bearer {self._token}", **_headers(sent)},
                 # It ends a connection from time to time, before it has read the request.
                 retries=urllib3.Retry(2, redirect=0, status=0, allowed_methods=None),
-                timeout=20.0,
+                timeout=_ANSWER_SECONDS,
             )
         except urllib3.exceptions.MaxRetryError as error:
             if not isinstance(error.reason, urllib3.exceptions.ProtocolError):
