@@ -84,7 +84,9 @@ IMPLEMENTATIONS: Final = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Asks all, prints a line for each, and writes the file."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("-n", type=int, default=1000, help="how many random questions")
+    parser.add_argument(
+        "-n", type=int, default=1000, help="how many random questions; 0 keeps what came of them"
+    )
     parser.add_argument("--seed", default="allocators")
     parser.add_argument("only", nargs="*", help="part of the names of those to ask")
     options = parser.parse_args(arguments)
@@ -98,13 +100,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"{key}: build/oracle/{item.program[0]} is not built\n")
             continue
         vectors = read_questions(VECTORS, item.kubernetes)
+        if options.n == 0 and key not in kept:
+            parser.error(f"-n 0: no random questions were asked of {key}")
         drawn = list(draw_questions(item.kubernetes, options.seed, 0, options.n))
         before = find_predecessor(kept, item.name, key, keys)
         now = {
             "kubernetes": item.kubernetes,
             "date": datetime.now(UTC).date().isoformat(),
             "vectors": _ask(item, vectors, small=0),
-            "random": _ask(item, drawn, small=30),
+            "random": _ask(item, drawn, small=30) if drawn else kept[key]["random"],
             "seed": options.seed,
         }
         counts = {part: now[part]["counts"] for part in ("vectors", "random")}

@@ -99,7 +99,8 @@ class Checker:
     def _ask(self, asked: AskedQuestion, features: tuple[str, ...]) -> QuestionRecord:
         record = QuestionRecord(number=asked.number, id=asked.id, features=list(features))
         reference = answer_of_reference(asked.question, self._options.kubernetes)
-        if unjudged := explain_no_judgement(reference):
+        unjudged = explain_no_judgement(reference) or _contradict(asked.vector, reference)
+        if unjudged:
             return record.model_copy(update={"unjudged": one_line(unjudged)})
         try:
             findings, unsupported, milliseconds = self._judge(asked.question, reference)
@@ -184,6 +185,15 @@ class Checker:
             expected=fits_of(reference),
             following=following_of(reference),
         )
+
+
+def _contradict(vector: Vector | None, reference: Json) -> str:
+    """Return that a vector says otherwise than the reference, which cannot judge it then."""
+    if vector is None:
+        return ""
+    if (fits_of(reference), following_of(reference)) == (vector.expected, vector.following):
+        return ""
+    return "the vector says otherwise than the reference of this version: take that version's own"
 
 
 def make_validity(generator: Generator, question: Json) -> Callable[[Json], bool]:

@@ -49,19 +49,6 @@ _SHARED_CLAIM, _TEMPLATE = 6, 6
 """Once in so many random questions, where it can be asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedQuestion:
-    """A question and its number among those of one check."""
-
-    number: int
-    question: Json
-
-    @property
-    def id(self) -> str:
-        """The question's id."""
-        return str(self.question["id"])
-
-
 class Vector(BaseModel):
     """A question whose answer is written down, for the unit tests of others."""
 
@@ -84,6 +71,20 @@ class Vector(BaseModel):
         description="node -> the devices of each claim as driver/pool/device, where no others are"
         " right",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question and its number among those of one check, and the vector that it is of, if any."""
+
+    number: int
+    question: Json
+    vector: Vector | None = None
+
+    @property
+    def id(self) -> str:
+        """The question's id."""
+        return str(self.question["id"])
 
 
 def draw_questions(kubernetes: str, seed: str, first: int, count: int) -> Iterator[AskedQuestion]:
@@ -155,18 +156,21 @@ def read_questions(file: Path, kubernetes: str = LATEST) -> list[AskedQuestion]:
             read = [(where, _read_line(where, line)) for where, line in _read_lines(file, stream)]
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    questions: list[Json] = []
+    asked: list[AskedQuestion] = []
     minors: set[str] = set()
     for where, item in read:
-        if isinstance(item, Vector) and kubernetes not in item.kubernetes:
+        if not isinstance(item, Vector):
+            asked.append(AskedQuestion(len(asked), item))
+        elif kubernetes in item.kubernetes:
+            asked.append(AskedQuestion(len(asked), item.question, item))
+        else:
             minors.update(item.kubernetes)
             continue
-        questions.append(item.question if isinstance(item, Vector) else item)
-        _check_objects(where, questions[-1])
-    if not questions:
+        _check_objects(where, asked[-1].question)
+    if not asked:
         which = f" for Kubernetes {kubernetes}, but for {join_some(sorted(minors))}"
         raise UsageError(f"{file}: has no questions{which if minors else ''}")
-    return [AskedQuestion(number, question) for number, question in enumerate(questions)]
+    return asked
 
 
 def _read_lines(file: Path, stream: IO[bytes]) -> Iterator[tuple[str, bytes]]:

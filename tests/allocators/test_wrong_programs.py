@@ -81,6 +81,25 @@ def test_a_difference_is_a_vector_that_is_asked_again(tmp_path: Path) -> None:
     assert right.exit_code == 0
 
 
+def test_a_vector_that_says_otherwise_than_the_reference_judges_nobody(tmp_path: Path) -> None:
+    vector = {
+        "id": "q",
+        "kubernetes": [LATEST],
+        "features": [],
+        "sentence": "of another version",
+        "question": question("q"),
+        "expected": {"node-0": False},
+    }
+    asked = write(tmp_path, [vector, question("fine")])
+    done = run(
+        "--program", python("wrong.py", "none"), "--questions", asked, "-o", tmp_path / "out"
+    )
+    assert done.exit_code == 3, done.output
+    (unanswered,) = report(tmp_path / "out")["unanswered"]
+    assert unanswered["id"] == "q"
+    assert "the vector says otherwise than the reference of this version" in unanswered["unjudged"]
+
+
 @pytest.mark.parametrize(("level", "code"), [("fits", 0), ("admissible", 0), ("identical", 1)])
 def test_other_devices_are_wrong_for_those_who_claim_to_take_the_same(
     tmp_path: Path, level: str, code: int

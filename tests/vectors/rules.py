@@ -385,6 +385,22 @@ def _held_of(driver: str, name: str) -> Json:
 
 def _choices() -> Iterable[Written]:
     needs_first = exactly("b", **cel(f'{own("x")} == "1"'))
+    for_both = question(_one(), claims=[claim(exactly("a"), exactly("b", deviceClassName="any"))])
+    for_both["deviceClasses"].append({**for_both["deviceClasses"][0], "metadata": {"name": "any"}})
+    yield Written(
+        "one-device-of-two-classes",
+        "A device that two classes select is there once.",
+        f"{API}DeviceClassSpec.selectors",
+        False,
+        for_both,
+    )
+    yield Written(
+        "two-claims-that-select-one-device",
+        "A device that the requests of two claims select is for one of them.",
+        "v1 PodSpec.resourceClaims",
+        False,
+        question(_xs("1", "2"), claims=[claim(needs_first, name=name) for name in ("c", "d")]),
+    )
     yield Written(
         "request-that-must-leave-the-first-device",
         "A request that takes any device leaves the one that another request needs.",
@@ -927,6 +943,16 @@ def _nodes() -> Iterable[Written]:
             identifier, sentence, _NODES, fits,
             question(slice_of(gpu, where=place), nodes=[node(**labels)]),
         )  # fmt: skip
+    elsewhere = slice_of(
+        device("gpu-1", {"x": "1"}), name="s1", pool="node-1", where={"nodeName": "node-1"}
+    )
+    yield Written(
+        "selector-of-a-device-of-another-node",
+        "A device of another node that the selector matches is not to be had.",
+        f"{API}ResourceSliceSpec.nodeName",
+        False,
+        question(_one(x="2"), elsewhere, claims=[claim(exactly(**cel(f'{own("x")} == "1"')))]),
+    )
     both = {"matchExpressions": [item["matchExpressions"][0] for item in (
         by_label("k", "a"), by_label("l", "a"))]}  # fmt: skip
     yield Written(
@@ -994,6 +1020,17 @@ def _pools() -> Iterable[Written]:
         f"{API}ResourcePool.generation",
         True,
         question(slice_of(), slice_of(device("gpu-0"), name="s1", generation=2)),
+    )
+    yield Written(
+        "selector-of-an-older-generation",
+        "A device that only an older generation has is not selected.",
+        f"{API}ResourcePool.generation",
+        False,
+        question(
+            _one(x="1"),
+            slice_of(device("gpu-1", {"x": "2"}), name="s1", generation=2),
+            claims=[claim(exactly(**cel(f'{own("x")} == "1"')))],
+        ),
     )
     yield Written(
         "device-in-use-since-an-older-generation",
