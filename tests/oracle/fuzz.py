@@ -66,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _ask(question: Json, upstream: Upstream, kubernetes: str) -> Comparison:
     found = compare(question, upstream, kubernetes=kubernetes)
-    if found.kind == "slow":  # The machine may have been busy with something else.
+    # The machine may have been busy with something else.
+    if found.kind == "slow" or "timeout" in found.outcomes:
         found = compare(question, upstream, kubernetes=kubernetes)
     if not found.failed:
         complaint = complaint_about_a_choice(question, Random(question["id"]), upstream, kubernetes)
