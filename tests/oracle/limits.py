@@ -1,7 +1,8 @@
 """Values at the limits of what the API stores, and beside them, in the places of ordinary ones.
 
 Where amounts, versions or lists are read in another way by a minor, ordinary values seldom show it.
-They are drawn for `tests.oracle.fuzz --hunt`.
+They are drawn for the option ``--hunt`` of `tests.oracle.fuzz` and of
+`tests.reference_allocator.cel.fuzz.compare`.
 """
 
 from __future__ import annotations
@@ -61,6 +62,22 @@ def draw_limits(dice: Dice, question: Json) -> None:
         for name in requests:
             if dice.one_in(2):
                 requests[name] = dice.pick([*amounts, "-1"])
+
+
+def draw_limits_of_device(dice: Dice, device: Json) -> None:
+    """Put such values into a device, in place, each of the kind of the one that it had."""
+    for name, value in (device.get("attributes") or {}).items():
+        for kind in value:
+            values = _SCALARS[kind.removesuffix("s")]
+            if dice.one_in(2):
+                count = dice.pick([0, 1, 2, 5])
+                items = [dice.pick(values) for _ in range(count)]
+                device["attributes"][name] = {
+                    kind: items if kind.endswith("s") else dice.pick(values)
+                }
+    for capacity in (device.get("capacity") or {}).values():
+        if dice.one_in(2):
+            capacity["value"] = dice.pick(_AMOUNTS)
 
 
 def _draw_attribute(dice: Dice, value: Json, versions: list[str], *, lists: bool) -> Json:

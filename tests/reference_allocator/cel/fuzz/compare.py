@@ -15,9 +15,13 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Final
 
+from conformance.fuzz.draw.dice import Dice
+from kubesim.store import clone
 from reference_allocator.gates import LATEST, MINORS
+from tests.oracle.limits import draw_limits_of_device
 from tests.random_comparison import DIFFERENT, make_parser, run_comparison
 from tests.reference_allocator.cel.answers import Json, comparable, explanation, known, ours
 from tests.reference_allocator.cel.fuzz.corners import CORNERS
@@ -47,10 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser(__doc__, "ci/upstream", "expressions", 5000)
     parser.add_argument("--kubernetes", choices=MINORS, default=LATEST, help="the oracle's minor")
     parser.add_argument("--corner", choices=CORNERS, default="", help="ask about nothing else")
+    parser.add_argument("--hunt", action="store_true", help="give devices values at the limits")
     options = parser.parse_args(arguments)
 
     def compare_expressions(seed: str, numbers: range, counts: Counter[str]) -> bool:
         asked_questions = [question(seed, number, options.corner) for number in numbers]
+        if options.hunt:
+            asked_questions = [_with_limits(item) for item in asked_questions]
         if MINORS.index(options.kubernetes) < MINORS.index(LATEST):
             asked_questions = [
                 older(item, options.kubernetes)
@@ -121,6 +128,12 @@ def _explained(item: Json, theirs: Json, mine: Json, oracle: Path) -> str:
     if any(answer != theirs for answer in repeated_answers):
         return _known("map order") if mine in repeated_answers else DIFFERENT
     return DIFFERENT
+
+
+def _with_limits(item: Json) -> Json:
+    device = clone(item["device"])
+    draw_limits_of_device(Dice(Random(f"{item['id']}-limits")), device)
+    return {**item, "device": device}
 
 
 def older(item: Json, kubernetes: str) -> Json:
