@@ -44,9 +44,11 @@ def test_a_row_is_answered_as_kubernetes_1_37_answers_it(ours: Ours, name: str) 
 @pytest.mark.parametrize("path", _RECORDINGS, ids=lambda path: path.name.removesuffix(".ndjson.gz"))
 def test_drawn_requests_are_answered_as_recorded(path: Path) -> None:
     version = path.name.removeprefix("recorded-").removesuffix(".ndjson.gz")
-    is_core = version.startswith("core-")
-    draw, gates = (core_case_of, {"DRAResourcePoolStatus": True}) if is_core else (case_of, {})
-    server, unlike, count = Ours(version.removeprefix("core-"), gates), [], 0
+    draw = core_case_of if version.startswith("core-") else case_of
+    version = version.removeprefix("core-")
+    has_pool_status = draw is core_case_of and version != "1.34.4"  # which has no such gate
+    server = Ours(version, {"DRAResourcePoolStatus": True} if has_pool_status else {})
+    unlike, count = [], 0
     for seed, number, real in read_recording(path):
         case = draw(seed, number)
         difference = compare(case, real, ask(server, case))
