@@ -90,7 +90,7 @@ class Form:
     def respond(self, backend: Backend, call: Call, result: Obj, code: int) -> Response:
         """Return the response with an object, a list or a Status.
 
-        ``result``: in the version of the call or as it is stored, as its items.
+        ``result``: in the call's version, or as it is or was stored; so are the items of a list.
         """
         is_yaml = self.media_type == "application/yaml"
         if not (is_yaml or self.target or result["kind"] == "Status"):
