@@ -211,8 +211,6 @@ class Front(Application):
             proxy_headers=False,  # nobody stands between
             timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_END_SECONDS,
-            ssl_certfile=pair.certificate,
-            ssl_keyfile=pair.key,
         )
         config.load()
         config.ssl = _Context(ssl.PROTOCOL_TLS_SERVER)
