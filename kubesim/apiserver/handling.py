@@ -75,7 +75,7 @@ class Handler:
         target_namespace = obj["metadata"].get("namespace", namespace)
         self.authorizer.check(user, Attributes("create", kind, "", target_namespace))
         if user.is_kubelet:
-            self.authorizer.kubelets.check_slice(user.node, obj, "create")
+            self.authorizer.kubelets.check_new(user.node, obj)
 
     def _remember(self, written: Obj, own: OwnFields | None) -> Obj:
         """Note that what is stored has true managed fields; returns the same object."""

@@ -15,7 +15,8 @@ from typing import Any, Final
 from kube.values import Obj
 from kubesim import pods
 from kubesim.cluster import Cluster
-from kubesim.store import new_forbidden
+from kubesim.store import new_forbidden, uid_of
+from kubesim.validation.pod import MIRROR, is_mirror
 
 _NODE_NAME: Final = "spec.nodeName"
 """The field selector that limits a request for many slices or pods to those of a node."""
@@ -85,11 +86,51 @@ class KubeletRights:
                 reason = _UNRELATED.format(node)
             case "pods", "list" | "watch":
                 allowed, reason = of_node, _ONE_NODES_PODS
+            case "pods", "create":  # which ones, is looked at when they are admitted
+                allowed, reason = True, ""
             case "pods/status", "update" | "patch":  # so is, of which pod
                 allowed, reason = True, ""
             case _:
                 allowed, reason = False, ""
         return None if allowed else reason
+
+    def check_new(self, node: str, obj: Obj) -> None:
+        """Refuse a slice of another node, and a pod that a kubelet may not make.
+
+        Raises ApiError: 403.
+        """
+        self.check_slice(node, obj, "create")
+        if obj["kind"] == "Pod":
+            self.check_mirror_pod(node, obj)
+
+    def check_mirror_pod(self, node: str, pod: Obj) -> None:
+        """Refuse a pod that stands for no static pod of the node, or has claims.
+
+        Raises ApiError: 403. Of other objects that a pod may refer to nothing is refused here.
+        """
+        owners = pod["metadata"].get("ownerReferences") or []
+        present = self._cluster.store.get("Node", "", node)
+        own = [
+            {"apiVersion": "v1", "kind": "Node", "name": node, "controller": True}.items()
+            <= owner.items()
+            for owner in owners
+        ]
+        reason = ""
+        if not is_mirror(pod):
+            reason = (
+                f'pod does not have "{MIRROR}" annotation, node "{node}" can only create mirror'
+                " pods"
+            )
+        elif not _is_of_node(pod, node):
+            reason = f'node "{node}" can only create pods with spec.nodeName set to itself'
+        elif own != [True]:
+            reason = f'node "{node}" can only create pods with an owner reference set to itself'
+        elif present is None or owners[0].get("uid") != uid_of(present):
+            reason = f"node {node} UID mismatch"
+        elif (pod.get("spec") or {}).get("resourceClaims"):
+            reason = f'node "{node}" can not create pods that reference resourceclaims'
+        if reason:
+            raise new_forbidden(pod, reason)
 
     def check_slice(self, node: str, obj: Obj, action: str) -> None:
         """Refuse a slice of another node. ``action``: create or delete. Raises ApiError: 403."""

@@ -117,11 +117,18 @@ class Kubelet:
                 )
             if not run.overdue and not run.prepared and run.retry_at <= now:
                 self._prepare(run)
-            if not run.overdue and run.prepared:
+            if podstatus.has_ended(run, now):
+                self._end_sidecars(run)
+                if run.retry_at <= now and run.has_stopped(now):
+                    self._release(run)
+            elif not run.overdue and run.prepared:
                 self._run_containers(run)
-            if podstatus.has_ended(run, now) and run.retry_at <= now:
-                self._release(run)
             self._report(run)
+
+    def _end_sidecars(self, run: PodRun) -> None:
+        """Tell what still runs to end, once the pod's own containers have (SyncTerminatingPod)."""
+        grace = run.pod["spec"].get("terminationGracePeriodSeconds", containers.TERM_SECONDS)
+        run.stop(self._cluster.clock, grace)
 
     def _prepare(self, run: PodRun) -> None:
         try:
@@ -191,7 +198,7 @@ class Kubelet:
         if run.deadline is None:
             run.deadline = clock.wake_in(grace)
             run.stop(clock, grace)
-        running = any(not current.has_ended(clock.now) for current in run.runs.values())
+        running = not run.has_stopped(clock.now)
         retries = run.retry_at > clock.now and run.problem
         if (running and clock.now < run.deadline) or retries:
             return

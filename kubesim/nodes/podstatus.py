@@ -66,6 +66,10 @@ class PodRun:
         self.stop(clock, self.pod["spec"].get("terminationGracePeriodSeconds", TERM_SECONDS))
         return True
 
+    def has_stopped(self, now: float) -> bool:
+        """Return whether no container runs."""
+        return all(current.has_ended(now) for current in self.runs.values())
+
     def stop(self, clock: VirtualClock, grace: float) -> None:
         """Tell all containers to end, after their hook ``preStop`` has slept."""
         for container in pods.list_containers(self.pod["spec"]):
@@ -80,7 +84,7 @@ def has_ended(run: PodRun, now: float) -> bool:
     """Return whether all containers of a pod have ended for good."""
     spec = run.pod["spec"]
     if run.overdue:
-        return all(current.has_ended(now) for current in run.runs.values())
+        return run.has_stopped(now)
     runs = [run.runs.get(container["name"]) for container in spec["containers"]]
     all_ended = all(
         container_run is not None and container_run.has_ended(now) for container_run in runs

@@ -38,9 +38,13 @@ _KEPT: Final = (
 )
 
 
+MIRROR: Final = "kubernetes.io/config.mirror"
+"""Annotation of a pod that stands for a static pod of a kubelet."""
+
+
 def is_mirror(pod: Obj) -> bool:
     """Return whether a pod stands for a static pod of a kubelet."""
-    return "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {})
+    return MIRROR in (pod["metadata"].get("annotations") or {})
 
 
 def check_new(pod: Obj) -> Iterator[FieldError]:

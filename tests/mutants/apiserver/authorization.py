@@ -9,6 +9,7 @@ from typing import Any
 from kube.values import Obj, User
 from kubesim.apiserver.authorization import Attributes, Authorizer
 from kubesim.apiserver.kubelets import KubeletRights
+from kubesim.validation.pod import MIRROR
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
@@ -82,6 +83,22 @@ def any_pods_status_is_admitted(_: World, original: Check, node: str, new: Obj, 
     original(old["spec"].get("nodeName", node), new, old)
 
 
+@instead(KubeletRights.check_mirror_pod)
+def mirror_pods_have_claims(_: World, original: Check, node: str, pod: Obj) -> None:
+    original(node, {**pod, "spec": {**pod["spec"], "resourceClaims": []}})
+
+
+@instead(KubeletRights.check_mirror_pod)
+def every_pod_is_a_mirror(_: World, original: Check, node: str, pod: Obj) -> None:
+    annotations = {MIRROR: "", **(pod["metadata"].get("annotations") or {})}
+    original(node, {**pod, "metadata": {**pod["metadata"], "annotations": annotations}})
+
+
+@instead(KubeletRights.check_mirror_pod)
+def mirrors_of_any_node(_: World, original: Check, node: str, pod: Obj) -> None:
+    original(node, {**pod, "spec": {**pod["spec"], "nodeName": node}})
+
+
 def status_field_is_open(field: str) -> Mutation:
     @instead(KubeletRights.check_pod_status)
     def mutate(_: World, original: Check, node: str, new: Obj, old: Obj) -> None:
@@ -152,6 +169,11 @@ DEFECTS: Defects = {
     },
     "kubelets-create-slices-of-others": any_slice_is_admitted("create"),
     "kubelets-create-slices-of-all-nodes": slices_of_all_nodes_are_admitted,
+    "kubelets-make-pods-with-claims": mirror_pods_have_claims,
+    "kubelets-make-any-pods": every_pod_is_a_mirror,
+    "kubelets-make-pods-of-others": mirrors_of_any_node,
+    "kubelets-make-no-pods": kubelets_may_not("pods", "create"),
+    "kubelets-say-what-devices-take": status_field_is_open("nodeAllocatableResourceClaimStatuses"),
     "kubelets-report-no-status": kubelets_may_not("pods/status", "patch"),
     "kubelets-say-which-claims-are-made": status_field_is_open("resourceClaimStatuses"),
     "kubelets-say-which-extended-claim-is-made": status_field_is_open(

@@ -112,6 +112,23 @@ def reserved(claim: Obj) -> list[Obj]:
     return found
 
 
+def removes(is_removed: Callable[[Obj], bool]) -> Mutation:
+    """Consumers of a kind are taken out, as if they were pods that are gone."""
+
+    def mutate(world: World) -> None:
+        users(world, lambda _, kept: [user for user in kept if not is_removed(user)])
+
+    return mutate
+
+
+def is_named_like_pods(user: Obj) -> bool:
+    return bool(user.get("apiGroup")) and user["resource"] == "pods"
+
+
+def is_of_the_core_group(user: Obj) -> bool:
+    return not user.get("apiGroup") and user["resource"] != "pods"
+
+
 def unscheduled_pods_keep_claims(world: World) -> None:
     """A pod that was deleted before it got a node counts as one that may run."""
     controller, store = part(world, ClaimController), world.cluster.store
@@ -295,6 +312,8 @@ DEFECTS: Defects = {
     "mistakes-new-pods-for-old-ones": mistakes_new_pods_for_old,
     "released-claims-keep-the-finalizer": keeps_finalizer,
     "releasing-removes-finalizers-of-others": loses_other_finalizers,
+    "removes-consumers-named-like-pods": removes(is_named_like_pods),
+    "removes-consumers-of-the-core-group": removes(is_of_the_core_group),
     "removes-unknown-consumers": removes_unknown_consumers,
     "unscheduled-pods-keep-claims": unscheduled_pods_keep_claims,
     "manager-misses-what-happened": misses_what_happened,

@@ -76,6 +76,13 @@ def _reserves_first(_: World, original: Callable[[Obj], None], pod: Obj) -> None
     original(_with_first_claim(pod))
 
 
+@instead(ClaimController.reserve_for_pod)
+def _reserves_all_or_none(world: World, original: Callable[[Obj], None], pod: Obj) -> None:
+    claims = [claim for _, claim in world.cluster.claims_of(pod)]
+    if all(claim is not None and "allocation" in claim["status"] for claim in claims):
+        original(pod)
+
+
 @instead(ClaimController.can_be_reserved)
 def _reserves_full_claims(_world: World, _original: Original, _claim: Obj) -> bool:
     return True
@@ -86,5 +93,6 @@ DEFECTS: Defects = {
     "allocates-without-pod": allocates_without_pod,
     "reserves-for-ended-pods": reserves_for_ended_pods,
     "waits-for-unneeded-claims": waits_for_unneeded_claims,
+    "bound-pods-reserve-all-claims-or-none": _reserves_all_or_none,
     "bound-pods-reserve-their-first-claim": _reserves_first,
 }

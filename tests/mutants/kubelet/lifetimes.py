@@ -249,7 +249,18 @@ def _is_tainted(world: World, claim_uid: str) -> bool:
     return any((r["driver"], r["pool"], r["device"]) in tainted for r in results(allocation or {}))
 
 
+@instead(Kubelet._release)
+def waits_for_sidecars(_kubelet: Kubelet, original: Callable[[PodRun], bool], run: PodRun) -> bool:
+    """A pod has not ended while an init container that goes on running does."""
+    init = run.pod["spec"].get("initContainers") or []
+    has_sidecar = any(container.get("restartPolicy") == "Always" for container in init)
+    if has_sidecar and not pods.is_deleted(run.pod):
+        return False
+    return original(run)
+
+
 DEFECTS: Defects = {
+    "kubelet-waits-for-the-end-of-sidecars": waits_for_sidecars,
     "kubelet-adds-devices-to-former-ones": in_kubelets(
         lambda kubelet: adds_to_former_devices(kubelet.dra_manager)
     ),
