@@ -19,7 +19,7 @@ from conformance.allocators.judging import (
     judge_answer,
 )
 from conformance.allocators.program import Program, ProgramError
-from conformance.allocators.questions import AskedQuestion, Vector
+from conformance.allocators.questions import SHAPES, AskedQuestion, Vector
 from conformance.allocators.record import CheckHeader, NodeFinding, QuestionRecord, SmallCase
 from conformance.fuzz.problem import Generator
 from conformance.fuzz.shrink_json import shrink
@@ -38,10 +38,9 @@ _SHRINK_SECONDS = 20.0
 _LONGEST_TEXT = 600
 _API = "resource.k8s.io/v1"
 _KINDS: Final = {
-    "slices": "ResourceSlice",
-    "deviceClasses": "DeviceClass",
-    "claims": "ResourceClaim",
-    "allocated": "ResourceClaim",
+    field: shape.rpartition(".")[2]
+    for field, shape in SHAPES.items()
+    if shape.startswith("resource/")
 }
 
 

@@ -18,45 +18,51 @@ def features_of(question: Json) -> tuple[str, ...]:
     return tuple(name for name, (uses, _) in FEATURES.items() if uses(question))
 
 
+def _list(owner: Json, field: str) -> Iterator[Json]:
+    """Yield the items of a list; one that is null is empty, as Go reads it."""
+    for item in owner.get(field) or ():
+        yield item or {}
+
+
 def _pods(question: Json) -> Iterator[Json]:
     """Yield the pods of a question, as fields ``claims`` and ``pod``."""
     yield question
-    yield from question.get("following") or ()
+    yield from _list(question, "following")
 
 
 def _claims(question: Json) -> Iterator[Json]:
     for pod in _pods(question):
-        yield from pod.get("claims") or ()
+        yield from _list(pod, "claims")
 
 
 def _requests(question: Json) -> Iterator[Json]:
     """Yield what the claims to allocate ask for: ``exactly``, or each alternative."""
     for claim in _claims(question):
         devices = (claim.get("spec") or {}).get("devices") or {}
-        for request in devices.get("requests") or ():
+        for request in _list(devices, "requests"):
             if request.get("exactly"):
                 yield request["exactly"]
-            yield from request.get("firstAvailable") or ()
+            yield from _list(request, "firstAvailable")
 
 
 def _constraints(question: Json) -> Iterator[Json]:
     for claim in _claims(question):
-        yield from ((claim.get("spec") or {}).get("devices") or {}).get("constraints") or ()
+        yield from _list((claim.get("spec") or {}).get("devices") or {}, "constraints")
 
 
 def _slices(question: Json) -> Iterator[Json]:
-    for item in question.get("slices") or ():
+    for item in _list(question, "slices"):
         yield item.get("spec") or {}
 
 
 def _devices(question: Json) -> Iterator[Json]:
     for spec in _slices(question):
-        yield from spec.get("devices") or ()
+        yield from _list(spec, "devices")
 
 
 def _results(question: Json) -> Iterator[Json]:
-    for claim in question.get("allocated") or ():
-        yield from results_of(claim)
+    for claim in _list(question, "allocated"):
+        yield from (result or {} for result in results_of(claim))
 
 
 def _any(
@@ -77,7 +83,7 @@ def _any(
 def _has_list_attributes(question: Json) -> bool:
     lists = {"bools", "ints", "strings", "versions"}
     return any(
-        not lists.isdisjoint(value)
+        not lists.isdisjoint(value or {})
         for device in _devices(question)
         for value in (device.get("attributes") or {}).values()
     )
@@ -87,7 +93,7 @@ def _has_compatibility_groups(question: Json) -> bool:
     return any(
         use.get("compatibilityGroups")
         for device in _devices(question)
-        for use in device.get("consumesCounters") or ()
+        for use in _list(device, "consumesCounters")
     ) or _any(_devices, "compatibilityGroups")(question)
 
 
@@ -112,7 +118,7 @@ def _has_alternatives(question: Json) -> bool:
     return any(
         request.get("firstAvailable")
         for claim in _claims(question)
-        for request in ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ()
+        for request in _list((claim.get("spec") or {}).get("devices") or {}, "requests")
     )
 
 

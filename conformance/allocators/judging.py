@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from conformance.allocators.contract import AllocationAnswer, PodAnswer
+from kube.base.text import counted
 from kube.slices import is_allocated
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.reading import InputError
@@ -218,21 +219,20 @@ def _judge_fit(node: str, given: PodAnswer, right: Mapping[str, Any]) -> Finding
 def _judge_devices(question: Json, node: str, given: PodAnswer, kubernetes: str) -> Finding | None:
     wanted = _all_claims(question)
     pending = [index for index, claim in enumerate(wanted) if not is_allocated(claim)]
-    if not pending:
-        return None
-    broken = "" if len(given.allocations) == len(wanted) else "allocations: there are none"
-    if given.allocations and broken:
-        broken = f"allocations: there are {len(given.allocations)} for {len(wanted)} claims"
-    if not broken:
-        claims = [wanted[index] for index in pending]
-        allocations = [given.allocations[index] for index in pending]
-        (on,) = question["nodes"]
-        try:
-            for index, allocation in enumerate(allocations):
-                _check_allocation(allocation, index)
+    broken = ""
+    try:
+        for index, allocation in enumerate(given.allocations):
+            _check_allocation(allocation, index)
+        if pending and len(given.allocations) != len(wanted):
+            count = len(given.allocations) or "none"
+            broken = f"allocations: there are {count} for {counted(len(wanted), 'claim')}"
+        elif pending:
+            claims = [wanted[index] for index in pending]
+            allocations = [given.allocations[index] for index in pending]
+            (on,) = question["nodes"]
             broken = next(map(str, broken_rules(question, on, claims, allocations, kubernetes)), "")
-        except InputError as error:
-            broken = str(error)
+    except InputError as error:
+        broken = str(error)
     if not broken:
         return None
     return Finding(node, "inadmissible", "allocated", "allocated", broken)
@@ -255,7 +255,18 @@ def _check_allocation(allocation: Json, index: int) -> None:
         check_form(allocation, "resource/v1.AllocationResult")
     except InputError as error:
         raise error.with_parent("allocations", index) from None
-    count = len((allocation.get("devices") or {}).get("results") or ())
+    results = (allocation.get("devices") or {}).get("results") or ()
+    selector = allocation.get("nodeSelector") or {}
+    terms = selector.get("nodeSelectorTerms") or ()
+    requirements = [
+        requirement
+        for term in terms
+        for field in ("matchFields", "matchExpressions")
+        for requirement in (term or {}).get(field) or ()
+    ]
+    if None in (*results, *terms, *requirements):
+        raise InputError("has null in a list", "allocations", index)
+    count = len(results)
     if count > ALLOCATION_RESULTS_MAX:
         raise InputError(
             f"has {count} devices; a claim has at most {ALLOCATION_RESULTS_MAX}",

@@ -36,13 +36,15 @@ VECTORS: Final = scenarios_dir() / "vectors" / "allocation.ndjson"
 MAX_FILE: Final = 1024 * 1024 * 1024
 """Bytes of a file of questions."""
 
-_SHAPES: Final = {
+SHAPES: Final = {
     "slices": "resource/v1.ResourceSlice",
     "deviceClasses": "resource/v1.DeviceClass",
     "nodes": "core/v1.Node",
     "claims": "resource/v1.ResourceClaim",
     "allocated": "resource/v1.ResourceClaim",
 }
+"""Field of a question -> the shape of its objects (`check_form`)."""
+
 _NAMED: Final = ("core/v1.Node", "resource/v1.ResourceClaim")
 _LISTS: Final = ("slices", "deviceClasses", "nodes", "allocated")
 _SHARED_CLAIM, _TEMPLATE = 6, 6
@@ -217,7 +219,7 @@ def _objects_of(question: Json) -> Iterator[tuple[tuple[str | int, ...], str, An
     for path, pod in pods:
         if pod.get("pod") is not None:
             yield (*path, "pod"), "core/v1.Pod", pod["pod"]
-        for field, shape in _SHAPES.items():
+        for field, shape in SHAPES.items():
             for index, value in enumerate(pod.get(field) or ()):
                 yield (*path, field, index), shape, value
 
@@ -227,7 +229,8 @@ def read_vector(where: str, value: object) -> Vector:
     contract = value.get("contract", CONTRACT) if isinstance(value, Mapping) else CONTRACT
     if contract != CONTRACT:
         raise UsageError(_unknown_contract(where, contract))
-    if isinstance(value, Mapping) and "expression" in (value.get("question") or ()):
+    question = value.get("question") if isinstance(value, Mapping) else None
+    if isinstance(question, Mapping) and "expression" in question:
         raise UsageError(f"{where}: is about a selector, which `dra-conformance cel` answers")
     try:
         vector = Vector.model_validate(value)

@@ -177,6 +177,7 @@ BAD_LINES = {
     '{"id": "q", "claims": [{"spec": 5}]}': "$.claims[0].spec: expected an object, got 5",
     '{"id": "q", "following": [{"claims": [{}]}]}': "$.following[0].claims[0].metadata.name: requ",
     '{"id": "q", "pod": {"spec": []}}': "$.pod.spec: expected an object, got a list",
+    '{"question": 5}': "id: Field required",
     '{"question": {"expression": "true"}}': "is about a selector, which `dra-conformance cel`",
     json.dumps(
         {"kubernetes": ["1.99"], "features": [], "sentence": "", "expected": {}}
