@@ -158,9 +158,11 @@ class _DeviceExpression:
         self.type: CelType = node.type
         self.max_cost = estimate(node, since_1_38=environment.is_since("1.38"))
         self._node = node
+        self._both_operands = not environment.is_since("1.38")
 
     def _evaluate(self, device: CelDevice, deadline: float | None) -> Any:
-        return Interpreter(COST_LIMIT, deadline).run(self._node, {".device": device.as_map})
+        interpreter = Interpreter(COST_LIMIT, deadline, both_operands=self._both_operands)
+        return interpreter.run(self._node, {".device": device.as_map})
 
 
 class Selector(_DeviceExpression):

@@ -7,6 +7,7 @@ Errors are values here (`Err`), because `&&`, `||` and folds carry on after one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from reference_allocator.cel import ast
@@ -43,7 +44,15 @@ class Interpreter(Evaluation):
     Beyond ``limit`` steps it stops with a CelCostError, so that no expression takes all time or
     memory; what a step costs is simpler than in cel-go. After ``deadline`` (of `time.monotonic`)
     the next step of a fold stops it with a CelInterruptedError: only folds take long.
+    ``both_operands``: whether the second of two operands is evaluated though the first is an error,
+    as until cel-go 0.29: what makes Go panic there ends the evaluation.
     """
+
+    def __init__(
+        self, limit: int | None, deadline: float | None, *, both_operands: bool = False
+    ) -> None:
+        super().__init__(limit, deadline)
+        self._both_operands = both_operands
 
     def run(self, node: ast.Node, scope: dict[str, Any]) -> Any:
         """Return the value of an expression.
@@ -86,6 +95,9 @@ class Interpreter(Evaluation):
         for operand in operands:
             value = self.evaluate(operand, scope)
             if value.__class__ is Err:
+                if self._both_operands and len(operands) == 2 and not args:
+                    with suppress(CelUnsupportedError):
+                        self.evaluate(operands[1], scope)
                 return value
             if value.__class__ in _SIZED:
                 cost += len(value) // _PER_STEP
