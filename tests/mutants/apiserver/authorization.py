@@ -18,6 +18,7 @@ HasClaim = Callable[..., bool]
 Explain = Callable[..., str | None]
 Check = Callable[..., None]
 
+POD_VERBS = ("get", "list", "watch")
 SLICE_VERBS = ("get", "update", "patch", "delete", "list", "watch", "deletecollection")
 
 
@@ -99,6 +100,12 @@ def mirrors_of_any_node(_: World, original: Check, node: str, pod: Obj) -> None:
     original(node, {**pod, "spec": {**pod["spec"], "nodeName": node}})
 
 
+@instead(KubeletRights.check_pod_status)
+def claims_can_be_taken_out(_: World, original: Check, node: str, new: Obj, old: Obj) -> None:
+    claims = {k: v for k, v in old["status"].items() if k == "resourceClaimStatuses"}
+    original(node, {**new, "status": claims | new["status"]}, old)
+
+
 def status_field_is_open(field: str) -> Mutation:
     @instead(KubeletRights.check_pod_status)
     def mutate(_: World, original: Check, node: str, new: Obj, old: Obj) -> None:
@@ -174,6 +181,8 @@ DEFECTS: Defects = {
     "kubelets-make-pods-of-others": mirrors_of_any_node,
     "kubelets-make-no-pods": kubelets_may_not("pods", "create"),
     "kubelets-say-what-devices-take": status_field_is_open("nodeAllocatableResourceClaimStatuses"),
+    "kubelets-take-claims-out-of-the-status": claims_can_be_taken_out,
+    **{f"kubelets-{verb}-pods-of-others": kubelets_may("pods", verb) for verb in POD_VERBS},
     "kubelets-report-no-status": kubelets_may_not("pods/status", "patch"),
     "kubelets-say-which-claims-are-made": status_field_is_open("resourceClaimStatuses"),
     "kubelets-say-which-extended-claim-is-made": status_field_is_open(

@@ -75,6 +75,10 @@ def zero_is_for_ever(tolerations: list[Obj]) -> list[Obj]:
     ]
 
 
+def every_effect_counts(tolerations: list[Obj]) -> list[Obj]:
+    return [{**one, "effect": "NoExecute"} if one.get("effect") else one for one in tolerations]
+
+
 def sign_is_lost(tolerations: list[Obj]) -> list[Obj]:
     return [
         {k: abs(v) if k == "tolerationSeconds" else v for k, v in one.items()}
@@ -266,6 +270,7 @@ DEFECTS: Defects = {
     "rules-forget-whom-they-evicted": says(forgets_evicted),
     "rules-stay-in-progress": says(always_in_progress),
     "says-of-changed-rules-what-was": first_generation,
+    "tolerations-of-any-effect-delay-evictions": tolerated_by(every_effect_counts),
     "the-longest-toleration-counts": tolerated_by(longest),
     "zero-seconds-tolerate-for-ever": tolerated_by(zero_is_for_ever),
     "evicts-by-named-claims-only": by_named_claims_only,

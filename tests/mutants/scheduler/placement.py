@@ -87,6 +87,11 @@ def places(claim: Obj, allocation: Obj) -> list[int]:
     ]
 
 
+@instead(Filter.pre_filter)
+def asks_for_all_classes(_: World, original: Original, claims: Sequence[Obj]) -> Any:
+    return original([{**claim, "status": {}} for claim in claims])
+
+
 @instead(Filter.score)
 def first_claim_scores(_: World, original: Callable[[Plan], int], plan: Plan) -> int:
     first = Plan(plan.claims[:1])
@@ -117,6 +122,7 @@ def any_number_will_do(item: Obj) -> None:
 
 
 DEFECTS: Defects = {
+    "classes-of-allocated-claims-must-exist": asks_for_all_classes,
     "compares-nodes-by-allocated-claims": compares_nodes_by_allocated_claims,
     "ignores-node-of-allocated-claims": ignores_node_of_allocated,
     "ignores-declared-features": ignores_declared_features,
