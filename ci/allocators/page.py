@@ -22,9 +22,10 @@ differences mean for its users: [found](found/karpenter.md); what Kueue's do is 
 
 Volcano hands claims to the plugin of kube-scheduler 1.35.3 with its gates as they are by default:
 what is asked is that version's library. That of 1.34 knows no distinctAttribute with its gates as
-they are by default, though its API server stores it. Kueue chooses no devices: it was asked
-whether it admits a pod where the quota of a class is the number of the node's devices that the
-class selects.
+they are by default, though its API server stores it, and until 1.36 it is kept for the last device
+of a request only (kubernetes#140600); until 1.35 a later alternative with All gets one device
+(#137347). Kueue chooses no devices: it was asked whether it admits a pod where the quota of a class
+is the number of the node's devices that the class selects.
 
 Not asked, because their modules cannot be had through the Go module proxy (each was tried again on
 2026-11-28): cluster-autoscaler v1.35.0, KAI-Scheduler v0.12.0 and v0.14.0, YuniKorn's k8shim
