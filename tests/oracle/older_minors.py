@@ -12,6 +12,7 @@ from typing import Any
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.features import Features, gates_of
 from reference_allocator.gates import MINORS, gates_for_version
+from tests.oracle.problems import STABLE
 from tests.oracle.refused import bodies
 
 Json = dict[str, Any]
@@ -35,6 +36,11 @@ def adapt(question: Json, kubernetes: str) -> None:
         if gates.keys() >= {*gates_of(name)} and name not in lacking
     }
     features = Features.from_dict(question["features"])
+    turned_on = {name for name, on in question["features"].items() if on}
+    if _is_until(kubernetes, "1.36") and turned_on <= STABLE:
+        # With what is left the stable implementation would be chosen, which ours does not follow:
+        # it tries slices in any order.
+        question.setdefault("allocator", "incubating")
     if kubernetes == "1.38" and features.are_stable:
         # There the stable implementation has all that is generally available, and ours words
         # errors as it does. It does not know skipNodeOperations, which an API server with that gate
