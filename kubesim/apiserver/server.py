@@ -219,7 +219,8 @@ class ApiServer:
             new = {**clone(old), "status": new.get("status") or {}}
             if not has_status:
                 del new["status"]
-            self._drop_disabled_fields(new, old)
+            if kind.name != "Node":  # whose strategy keeps what a status says, gate or no gate
+                self._drop_disabled_fields(new, old)
             if kind.name == "ResourceClaim":
                 defaulting.drop_deallocated(new, old)
                 forbidden += validation.check_admin_status(new, old, self._labels_of_namespace(new))
