@@ -234,7 +234,7 @@ def _everything() -> Iterator[Part]:
         "that other schedulers come out as ci/schedulers/results says",
         tuple(
             (f"ci/schedulers/{name}", "--as-recorded")
-            for name in ("second-profile", "older-kube-scheduler", "volcano")
+            for name in ("second-profile", "older-kube-scheduler", "next-kube-scheduler", "volcano")
         ),
         seconds=900,
         paths=_paths("ci/schedulers/* conformance/scenario/scheduler.py scenarios/core/*"),
