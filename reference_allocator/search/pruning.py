@@ -48,6 +48,10 @@ class Pruner:
         self._failed: set[Hashable] = set()
         self._position_of: dict[DeviceUse, int] = {}
         self.active = self._facts is not None
+        # Where a device can be had several times by one request, counting devices says nothing.
+        self._counts_devices = not usage.matcher.repeats_devices or not any(
+            entry.shareable for entry in view.candidates
+        )
         if self._facts is not None:
             self._bounds = Bounds(claims, view.candidates, self._facts, usage)
             self._position_of = {
@@ -55,9 +59,9 @@ class Pruner:
             }
 
     def can_succeed(self, at: Position) -> bool:
-        """Return what `Bounds.can_succeed` says; call only while `active`."""
+        """Return whether numbers do not forbid it (`Bounds.can_succeed`); call while `active`."""
         assert self._bounds is not None
-        return self._bounds.can_succeed(at)
+        return not self._counts_devices or self._bounds.can_succeed(at)
 
     def kind_of_candidate(self, position: int) -> Hashable:
         """Return a key, equal for candidates that are interchangeable now; only while `active`."""

@@ -7,6 +7,7 @@ import timeit
 
 import pytest
 
+from reference_allocator.allocator import Allocator
 from reference_allocator.api import Node
 from reference_allocator.features import Features
 from reference_allocator.index import Index
@@ -18,6 +19,7 @@ from tests.reference_allocator.builders import (
     Json,
     claim,
     device,
+    device_class,
     devices,
     distinct,
     first_available,
@@ -183,6 +185,16 @@ def test_with_one_device_less_to_find_there_is_a_solution(name: str) -> None:
             content["requests"][0]["exactly"]["count"] -= 1
         fewer = [only]
     assert picked(solve(slices, fewer))
+
+
+def test_until_1_35_a_request_may_have_more_shares_than_there_are_devices() -> None:
+    policy = {"value": "2", "requestPolicy": {"default": "1"}}
+    shared = [device("d0", capacity={"n": policy}, shared=True), device("d1", shared=True)]
+    wanted = claim(request("a", 3), request("b"), request("c", capacity={"n": "2"}))
+    for kubernetes in ("1.34", "1.35"):
+        index = Index(ALL, [resource_slice(shared)], [device_class()], kubernetes=kubernetes)
+        outcome = Allocator(index).allocate(Node(NODE), [wanted])
+        assert picked(outcome) == ["a=d1", "a=d1", "a=d1", "b=d1", "c=d0"]
 
 
 def test_steps_are_counted_as_upstream_counts_them() -> None:
