@@ -156,12 +156,12 @@ class _DeviceExpression:
 
     def __init__(self, node: Node, environment: Environment) -> None:
         self.type: CelType = node.type
-        self.max_cost = estimate(node, since_1_38=environment.is_since("1.38"))
+        self._since_1_38 = environment.is_since("1.38")
+        self.max_cost = estimate(node, since_1_38=self._since_1_38)
         self._node = node
-        self._both_operands = not environment.is_since("1.38")
 
     def _evaluate(self, device: CelDevice, deadline: float | None) -> Any:
-        interpreter = Interpreter(COST_LIMIT, deadline, both_operands=self._both_operands)
+        interpreter = Interpreter(COST_LIMIT, deadline, since_1_38=self._since_1_38)
         return interpreter.run(self._node, {".device": device.as_map})
 
 

@@ -44,15 +44,16 @@ class Interpreter(Evaluation):
     Beyond ``limit`` steps it stops with a CelCostError, so that no expression takes all time or
     memory; what a step costs is simpler than in cel-go. After ``deadline`` (of `time.monotonic`)
     the next step of a fold stops it with a CelInterruptedError: only folds take long.
-    ``both_operands``: whether the second of two operands is evaluated though the first is an error,
-    as until cel-go 0.29: what makes Go panic there ends the evaluation.
+    ``since_1_38``: as cel-go 0.33 and not as 0.29 does. That evaluates the second of two operands
+    though the first is an error, so that what makes Go panic there ends the evaluation; and an
+    empty text is no range.
     """
 
     def __init__(
-        self, limit: int | None, deadline: float | None, *, both_operands: bool = False
+        self, limit: int | None, deadline: float | None, *, since_1_38: bool = False
     ) -> None:
         super().__init__(limit, deadline)
-        self._both_operands = both_operands
+        self._since_1_38 = since_1_38
 
     def run(self, node: ast.Node, scope: dict[str, Any]) -> Any:
         """Return the value of an expression.
@@ -95,7 +96,7 @@ class Interpreter(Evaluation):
         for operand in operands:
             value = self.evaluate(operand, scope)
             if value.__class__ is Err:
-                if self._both_operands and len(operands) == 2 and not args:
+                if not self._since_1_38 and len(operands) == 2 and not args:
                     with suppress(CelUnsupportedError):
                         self.evaluate(operands[1], scope)
                 return value
@@ -222,7 +223,8 @@ class Interpreter(Evaluation):
         items = self.evaluate(node.iter_range, scope)
         if items.__class__ is Err:
             return items
-        steps = list_steps(items, two=bool(node.iter_var2))
+        is_empty = self._since_1_38 and items.__class__ in (str, bytes) and not items
+        steps = [] if is_empty else list_steps(items, two=bool(node.iter_var2))
         if steps.__class__ is Err:
             return steps
         inner = {**scope, node.accu_var: Lazy(scope, node.accu_init)}

@@ -20,7 +20,6 @@ _GO_TYPES: Final = {
     "*types.concatList": "*types.baseList",
     "map[string]interface {}": "map[ref.Val]ref.Val",
 }
-_NO_RANGE: Final = ("unsupported comprehension range type", "expected iterable type")
 _TOLD_IN_FEWER_WORDS: Final = ("URL parse error", "IP Address", "network address parse error")
 
 
@@ -84,8 +83,6 @@ def explanation(expression: str, theirs: Json, mine: Json) -> str:
         return explanation(expression, {**theirs, "maxCost": mine["maxCost"]}, mine) or "unbounded"
     if "cel.@mapInsert(map, map)" in errors[0]:
         return "nan key"
-    if not errors[0] and any(text in errors[1] for text in _NO_RANGE):
-        return "empty text"
     compile_errors = [answer.get("compileError", "") for answer in (theirs, mine)]
     if all("undeclared reference" in text for text in compile_errors):
         return "guess"
