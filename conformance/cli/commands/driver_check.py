@@ -25,7 +25,8 @@ def driver_check_command(
         str,
         typer.Option(
             metavar="COMMAND",
-            help="Command that starts the driver. Without it, start the driver yourself with the "
+            help="Command that starts the driver; up to three processes of it run beside one "
+            "another, with folders of their own. Without it, start the driver yourself with the "
             "environment variables that are printed.",
         ),
     ] = "",

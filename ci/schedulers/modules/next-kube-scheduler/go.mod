@@ -109,6 +109,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
+// Not to be had everywhere; kube-scheduler imports none of them.
 exclude (
 	k8s.io/apiextensions-api v0.0.0
 	k8s.io/ktesting v0.0.0
@@ -149,5 +150,6 @@ replace (
 	k8s.io/sample-cli-plugin => k8s.io/sample-cli-plugin v0.38.0-beta.0
 	k8s.io/sample-controller => k8s.io/sample-controller v0.38.0-beta.0
 	k8s.io/streaming => k8s.io/streaming v0.38.0-beta.0
+	// v7.0.1, which 1.38.0-beta.0 asks for, is not to be had everywhere; it is about server-side apply.
 	sigs.k8s.io/structured-merge-diff/v7 => sigs.k8s.io/structured-merge-diff/v7 v7.0.0
 )
