@@ -2,7 +2,8 @@
 
 Files, generators and older API servers bring them. Each of these changes puts one kind of them into
 a problem; upstream has an answer to most, and ours has to be the same. Not so of names
-given twice, and of counts and ranges below zero: what comes of them is an accident.
+given twice, of counts and ranges below zero, and of amounts beyond 64 bits in a range of steps that
+has no default (Quantity.Value reads some as 0): what comes of them is an accident.
 """
 
 from __future__ import annotations
@@ -78,7 +79,15 @@ def _amounts_beyond_suffixes(dice: Dice, question: Json) -> None:
         for device in item["spec"].get("devices", ()):
             for capacity in device.get("capacity", {}).values():
                 if dice.one_in(2):
-                    capacity["value"] = dice.pick(amounts)
+                    amount = dice.pick(amounts)
+                    if not _is_counted_in_steps(capacity):
+                        capacity["value"] = amount
+
+
+def _is_counted_in_steps(capacity: Json) -> bool:
+    """Return whether the value itself has to be in a range of steps, as there is no default."""
+    policy = capacity.get("requestPolicy") or {}
+    return "default" not in policy and "step" in (policy.get("validRange") or {})
 
 
 CHANGES: Mapping[str, Change] = {
