@@ -7,9 +7,13 @@ What a minor lacks is left out, and so is what it is known to answer wrongly
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from reference_allocator.api import Node, ResourceSlice
 from reference_allocator.api.quantity import parse_quantity
+from reference_allocator.cluster.gathering import targets_node
+from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features, gates_of
 from reference_allocator.gates import MINORS, gates_for_version
 from tests.oracle.problems import STABLE
@@ -221,15 +225,12 @@ def _arrange_slices(question: Json) -> None:
 
     Until 1.35 those of a pool are tried as they are given, those with binding conditions last, and
     pools in the order of a Go map, which is that of their first slices from a random one on
-    (`tests.oracle.known_differences`, pools-in-any-order). Ours goes by names, and in 1.34 comes to
-    pools with a device's name twice when there is no other left.
+    (`tests.oracle.known_differences`, pools-in-any-order). Ours goes by names.
     """
     if not question.get("slices"):
         return
-    invalid = _list_pools_with_names_twice(question)
     question["slices"].sort(
         key=lambda item: (
-            (item["spec"]["driver"], item["spec"]["pool"]["name"]) in invalid,
             item["spec"]["driver"],
             item["spec"]["pool"]["name"],
             _has_conditions(item),
@@ -247,15 +248,35 @@ def _arrange_slices(question: Json) -> None:
         )
 
 
-def _list_pools_with_names_twice(question: Json) -> set[tuple[str, str]]:
-    """Return driver and name of the pools whose newest generation has two devices of one name."""
-    names: dict[tuple[str, str], dict[int, list[str]]] = {}
+def ask_of_node(question: Json, node: Json) -> Json:
+    """Return the question about one node, with the pools that are invalid there as the last ones.
+
+    In 1.34 a pool fails the pod as soon as a device is looked for in it, so that the answer depends
+    on the order of pools (`MinorRules.fails_pod_for_invalid_pool`): ours comes to such a pool when
+    there is no other left. A pool of which the node sees a name twice can be right on another node.
+    """
+    sees = partial(_is_for, node=Node.from_dict(node))
+    newest: dict[tuple[str, str], int] = {}
+    names: dict[tuple[str, str, int], list[str]] = {}
     for item, pool in zip(question["slices"], list_pools(question), strict=True):
-        generation = item["spec"]["pool"].get("generation", 0)
-        devices = names.setdefault(pool, {}).setdefault(generation, [])
-        devices += [device["name"] for device in item["spec"].get("devices") or ()]
-    newest = {pool: generations[max(generations)] for pool, generations in names.items()}
-    return {pool for pool, devices in newest.items() if len({*devices}) < len(devices)}
+        if sees(item):
+            generation = item["spec"]["pool"].get("generation", 0)
+            newest[pool] = max(generation, newest.get(pool, generation))
+            devices = item["spec"].get("devices") or ()
+            names.setdefault((*pool, generation), []).extend(device["name"] for device in devices)
+    listed = {pool: names[*pool, generation] for pool, generation in newest.items()}
+    invalid = {pool for pool, devices in listed.items() if len({*devices}) < len(devices)}
+    slices = list(zip(list_pools(question), question["slices"], strict=True))
+    last = [item for pool, item in slices if pool in invalid]
+    others = [item for pool, item in slices if pool not in invalid]
+    return {**question, "nodes": [node], "slices": [*others, *last]}
+
+
+def _is_for(item: Json, node: Node) -> bool:
+    try:
+        return targets_node(ResourceSlice.from_dict(item), node)
+    except AllocationError:
+        return False  # Its node selector does not parse, and the node's answer is an error.
 
 
 def _leave_out_alpha_features(question: Json) -> None:

@@ -76,6 +76,43 @@ def test_one_other_device_is_a_difference() -> None:
     assert compare(QUESTION, upstream(tampered)).kind == "different"
 
 
+def test_1_34_is_asked_with_the_pools_last_that_are_invalid_on_the_node() -> None:
+    """A pool has a name twice on node-0, and there only; 1.34 ends at the first invalid one."""
+
+    def item(name: str, pool: str, node: str) -> Json:
+        spec: Json = {"driver": "a.example.com", "nodeName": node, "devices": [{"name": "gpu"}]}
+        spec |= {"pool": {"name": pool, "generation": 1, "resourceSliceCount": 1}}
+        return {"metadata": {"name": name}, "spec": spec}
+
+    exactly = {"deviceClassName": "any", "allocationMode": "ExactCount", "count": 1}
+    request = {"name": "r", "exactly": exactly}
+    claim = {"metadata": {"name": "c", "namespace": "default", "uid": "u"}}
+    slices = [item(name, "a", "node-0") for name in ("twice-0", "twice-1")]
+    slices += [item("once", "a", "node-1"), item("right", "b", "node-0")]
+    question = {
+        "id": "invalid",
+        "nodes": [{"metadata": {"name": name}} for name in ("node-0", "node-1")],
+        "slices": slices,
+        "deviceClasses": [{"metadata": {"name": "any"}, "spec": {}}],
+        "claims": [{**claim, "spec": {"devices": {"requests": [request]}}}],
+    }
+
+    def ends_at_the_first(asked: Json) -> Json:
+        answer: Json = json.loads(answer_allocate(json.dumps(asked), kubernetes="1.34"))
+        for node in answer["nodes"]:
+            own = [one for one in asked["slices"] if one["spec"]["nodeName"] == node["node"]]
+            if own[0]["metadata"]["name"].startswith("twice"):
+                node.pop("allocations", None)
+                node["outcome"] = "error"
+        return answer
+
+    found = compare(question, upstream(ends_at_the_first), kubernetes="1.34")
+    assert (found.kind, found.accepted) == ("known: pools-in-any-order", 2)
+    assert compare(question, upstream(none), kubernetes="1.34").kind == "different"
+    later = compare(question, upstream(ends_at_the_first), kubernetes="1.37")
+    assert later.kind == "different"
+
+
 def test_an_allocation_that_breaks_a_rule_is_found_though_both_agree() -> None:
     agreed = ours(QUESTION)
     results = agreed["nodes"][0]["allocations"][0]["devices"]["results"]
