@@ -78,6 +78,7 @@ _ALL: Final = (
     _kind("ResourceQuota"),
     _kind("Event"),
     _kind("PriorityClass", generation=True),
+    _kind("PodGroup", gates=("GenericWorkload",)),
     _kind("DaemonSet", generation=True),
     _kind("Deployment", generation=True),
     _kind("ReplicaSet", generation=True),
@@ -111,8 +112,9 @@ _FIRST_MINORS: Final = {
     ("v1", "DeviceTaintRule"): 37,
     ("v1beta2", "DeviceTaintRule"): 36,
     ("v1alpha3", "ResourcePoolStatusRequest"): 36,
+    ("v1beta1", "PodGroup"): 37,
 }
-"""Version and kind of DRA -> the minor that has it first, where that is later than 1.34."""
+"""Version and kind -> the minor that has it first, where that is later than 1.34."""
 
 _NEW_FIELDS: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
     35: {"core/v1.NodeStatus": ("declaredFeatures",)},
@@ -175,6 +177,7 @@ def list_served_kinds(gates: Mapping[str, bool], kubernetes: str) -> dict[str, K
             version
             for version in kind.versions
             if not 0 < find_removal(version, kind.name) <= minor
+            and _FIRST_MINORS.get((version, kind.name), 0) <= minor
         )
         kinds[kind.name] = kind if versions == kind.versions else replace(kind, versions=versions)
     return kinds

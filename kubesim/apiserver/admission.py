@@ -1,7 +1,8 @@
-"""Admission plugins: ResourceQuota, Priority, DefaultTolerationSeconds and TaintNodesByCondition.
+"""Admission plugins: ResourceQuota, Priority, DefaultTolerationSeconds and others.
 
+The others are TaintNodesByCondition and PodGroupProtection.
 Sources: plugin/pkg/admission/priority/admission.go (without the two system classes),
-defaulttolerationseconds and nodetaint beside it;
+defaulttolerationseconds, nodetaint and scheduling/podgroupprotection beside it;
 pkg/quota/v1/evaluator/core/resource_claims.go and pods.go, CheckRequest in k8s.io/apiserver. A
 quota limits what its status says, once the controller has noted it there (`QuotaController`).
 """
@@ -24,17 +25,26 @@ from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extende
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 _NOT_READY_SECONDS: Final = 300
 
+GROUP_PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
+"""Finalizer of a PodGroup, which its pods need until they are done."""
+
 
 def admit_new(store: Store, new: Obj) -> None:
-    """Complete a new pod or node as admission plugins do, in place; nobody owns what they add.
+    """Complete a new object as admission plugins do, in place; nobody owns what they add.
 
     A pod has a priority and tolerates for a time that its node is not ready
-    (DefaultTolerationSeconds), a node is not ready at first (TaintNodesByCondition).
+    (DefaultTolerationSeconds), a node is not ready at first (TaintNodesByCondition), a PodGroup has
+    a priority and stays until its pods are done (PodGroupProtection).
     Raises ApiError: 403 Forbidden.
     """
     if new["kind"] == "Pod":
         set_priority(store, new)
         _add_default_tolerations(new["spec"])
+    elif new["kind"] == "PodGroup":
+        _set_group_priority(store, new)
+        finalizers = new["metadata"].setdefault("finalizers", [])
+        if GROUP_PROTECTION not in finalizers:
+            finalizers.append(GROUP_PROTECTION)
     elif new["kind"] == "Node":
         taints = new.setdefault("spec", {}).get("taints") or []
         if not any({**taint, **_NOT_READY} == taint for taint in taints):
@@ -70,26 +80,13 @@ def set_priority(store: Store, pod: Obj) -> None:
     Raises ApiError: 403 Forbidden: there is no such class, or the pod says another priority.
     """
     spec = pod["spec"]
-    class_name = spec.get("priorityClassName")
-    if class_name:
-        priority_class = store.get("PriorityClass", "", class_name)
-        if priority_class is None:
-            raise new_forbidden(pod, f"no PriorityClass with name {class_name} was found")
-    else:
-        defaults = [c for c in store.all("PriorityClass") if c.get("globalDefault")]
-        priority_class = min(defaults, key=lambda c: int(c["value"]), default=None)
-        if priority_class is not None:
-            spec["priorityClassName"] = name_of(priority_class)
-    value = priority_class["value"] if priority_class is not None else 0
+    value, policy = _establish_priority(store, pod)
     if spec.get("priority", value) != value:
         text = (
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
             f"priority admission controller computed {value} from the given PriorityClass name"
         )
         raise new_forbidden(pod, text)
-    policy = (
-        priority_class["preemptionPolicy"] if priority_class is not None else "PreemptLowerPriority"
-    )
     if spec.get("preemptionPolicy", policy) != policy:
         text = (
             f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be "
@@ -98,6 +95,42 @@ def set_priority(store: Store, pod: Obj) -> None:
         )
         raise new_forbidden(pod, text)
     spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def _set_group_priority(store: Store, group: Obj) -> None:
+    """Give a new PodGroup the priority of its class, in place (``admitPodGroup``).
+
+    Raises ApiError: 403 Forbidden.
+    """
+    spec = group["spec"]
+    value, _ = _establish_priority(store, group)
+    if spec.get("priority", value) != value:
+        text = (
+            f"priority set in the pod group ({spec['priority']}) must match the priority computed "
+            f"({value}) based on the priority class set in the spec"
+        )
+        raise new_forbidden(group, text)
+    spec["priority"] = value
+
+
+def _establish_priority(store: Store, obj: Obj) -> tuple[int, str]:
+    """Return priority and preemption policy of a new object's class; it is named in place.
+
+    Raises ApiError: 403 Forbidden, there is no such class.
+    """
+    spec = obj["spec"]
+    class_name = spec.get("priorityClassName")
+    if class_name:
+        priority_class = store.get("PriorityClass", "", class_name)
+        if priority_class is None:
+            raise new_forbidden(obj, f"no PriorityClass with name {class_name} was found")
+    else:
+        defaults = [c for c in store.all("PriorityClass") if c.get("globalDefault")]
+        priority_class = min(defaults, key=lambda c: int(c["value"]), default=None)
+        if priority_class is None:
+            return 0, "PreemptLowerPriority"
+        spec["priorityClassName"] = name_of(priority_class)
+    return priority_class["value"], priority_class["preemptionPolicy"]
 
 
 _COUNT: Final = "count/resourceclaims.resource.k8s.io"

@@ -1,6 +1,7 @@
 """What the API server fills in, as far as DRA or a scenario's expectations can see it.
 
-Sources: pkg/apis/{resource,core,batch,apps}/v1/defaults.go, and ``PrepareForCreate`` of pods.
+Sources: pkg/apis/{resource,core,batch,apps}/v1/defaults.go and scheduling/v1beta1 beside them, and
+``PrepareForCreate`` of pods.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _QOS_RESOURCES = ("cpu", "memory")
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
 _WITH_SPEC = frozenset(
     {"DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"}
-    | {"ResourcePoolStatusRequest"}
+    | {"PodGroup", "ResourcePoolStatusRequest"}
 )
-_WITH_STATUS = _WORKLOADS | {"DeviceTaintRule", "ResourceClaim", "ResourceQuota"}
+_WITH_STATUS = _WORKLOADS | {"DeviceTaintRule", "PodGroup", "ResourceClaim", "ResourceQuota"}
 
 
 def apply_defaults(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
@@ -80,6 +81,8 @@ def _set_defaults_of_kind(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
         _default_taint((obj.get("spec") or {}).get("taint"), clock)
     elif obj["kind"] == "ResourcePoolStatusRequest":
         obj["spec"].setdefault("limit", POOLS_LIMIT)
+    elif obj["kind"] == "PodGroup":
+        _set_defaults(obj["spec"], schedulingPolicy={}, disruptionMode={"single": {}})
 
 
 def apply_to_status(obj: Obj) -> None:

@@ -1,8 +1,8 @@
 """Fields whose gate is off, and devices that only nodes with a declared feature may have.
 
 Fields behind a gate that is off are dropped without a word from what did not have them before.
-Sources: the functions dropDisabled... in pkg/registry/resource, and for devices that stand for a
-node's own resources the admission plugin NodeDeclaredFeatures
+Sources: the functions dropDisabled... in pkg/registry/resource and pkg/registry/scheduling, and for
+devices that stand for a node's own resources the admission plugin NodeDeclaredFeatures
 (plugin/pkg/admission/nodedeclaredfeatures).
 """
 
@@ -45,6 +45,13 @@ _POD_STATUS_FIELDS: Final = {
     "nodeAllocatableResourceClaimStatuses": ("DRANodeAllocatableResources",),
     "resourceClaimStatuses": ("DynamicResourceAllocation",),
 }
+_GROUP_FIELDS: Final = {
+    "parentCompositePodGroupName": ("CompositePodGroup",),
+    "preemptionPolicy": ("PodGroupPreemptionPolicy",),
+    "resourceClaims": ("DRAWorkloadResourceClaims",),
+    "schedulingConstraints": ("TopologyAwareWorkloadScheduling",),
+}
+"""Fields of a PodGroup; only the gate of its claims is known here, the others are off."""
 _NODE_FEATURE: Final = "DRANodeAllocatableResources"
 _DEVICE_FIELDS: Final = {
     "allNodes": ("DRAPartitionableDevices",),
@@ -99,10 +106,14 @@ def _list_gated_fields(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         yield spec, {"extendedResourceName": ("DRAExtendedResource",)}
     elif obj["kind"] == "Pod":
         gate = ("DynamicResourceAllocation",)
-        yield spec, {"resourceClaims": gate}
+        yield spec, {"resourceClaims": gate, "schedulingGroup": ("GenericWorkload",)}
         yield obj.get("status") or {}, _POD_STATUS_FIELDS
         for container in pods.list_containers(spec):
             yield container.get("resources") or {}, {"claims": gate}
+    elif obj["kind"] == "PodGroup":
+        yield spec, _GROUP_FIELDS
+        status = obj.get("status") or {}
+        yield status, {"resourceClaimStatuses": ("DRAWorkloadResourceClaims",)}
     elif obj["kind"] == "ResourceSlice":
         yield spec, _SLICE_FIELDS
         for device in list_devices(obj):

@@ -48,7 +48,11 @@ _CHECKED_METADATA = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 """System metadata that a client may not change, and is told so."""
 
 _CONDITIONAL_UPDATES = frozenset(
-    {"resource.k8s.io/v1/DeviceTaintRule", "resource.k8s.io/v1alpha3/ResourcePoolStatusRequest"}
+    {
+        "resource.k8s.io/v1/DeviceTaintRule",
+        "resource.k8s.io/v1alpha3/ResourcePoolStatusRequest",
+        "scheduling.k8s.io/v1beta1/PodGroup",
+    }
 )
 """Kinds whose updates need a resourceVersion; v1beta2 of this one does not (seen with 1.37.1)."""
 

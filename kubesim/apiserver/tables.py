@@ -249,6 +249,17 @@ def _priority_cells(priority: Obj, age: _Age) -> Sequence[Any]:
     return priority.get("value", 0), bool(priority.get("globalDefault")), created, policy
 
 
+def _group_cells(group: Obj, _age: _Age) -> Sequence[Any]:
+    spec, status = group["spec"], "Pending"
+    conditions = {c["type"]: c for c in (group.get("status") or {}).get("conditions") or ()}
+    if scheduled := conditions.get("PodGroupInitiallyScheduled"):
+        status = "Scheduled" if scheduled["status"] == "True" else "Unschedulable"
+    if disrupted := conditions.get("DisruptionTarget"):
+        status = disrupted["reason"]
+    policy = "Gang" if (spec.get("schedulingPolicy") or {}).get("gang") else "Basic"
+    return policy, (spec.get("workloadRef") or {}).get("workloadName") or "<none>", status
+
+
 _SYSTEM: Final = "OS-Image+ Kernel-Version+ Container-Runtime+"
 _CONTAINERS: Final = "Containers+ Images+ Selector+"
 _COLUMNS: Final[Mapping[str, tuple[str, _Cells]]] = {
@@ -275,6 +286,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, _Cells]]] = {
         "Ready Status Restarts Age IP+ Node+ Nominated_Node+ Readiness_Gates+",
         _pod_cells,
     ),
+    "PodGroup": ("Policy Workload Status", _group_cells),
     "PriorityClass": ("Value# Global-Default? Age PreemptionPolicy", _priority_cells),
     "ReplicaSet": (f"Desired# Current# Ready# Age {_CONTAINERS}", _workload_cells("ReplicaSet")),
     "ResourceClaim": ("State", lambda claim, _age: (claim_state(claim),)),

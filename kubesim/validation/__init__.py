@@ -17,6 +17,7 @@ from kubesim.validation import (
     names,
     node,
     pod,
+    pod_group,
     pool_status,
     resource_slice,
     since_1_38,
@@ -42,6 +43,7 @@ FieldErrors = Iterable[FieldError]
 _CREATE_CHECKS: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], FieldErrors]]] = {
     "Node": lambda new, *_: node.check_node(new),
     "Pod": lambda new, *_: pod.check_new(new),
+    "PodGroup": lambda new, *_: pod_group.check_new(new),
     **dict.fromkeys(
         ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
         lambda new, *_: workloads.check_selecting(new),
@@ -60,6 +62,7 @@ _CREATE_CHECKS: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], Fiel
 _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors]]] = {
     "Node": lambda new, *_: node.check_node_update(new),
     "Pod": lambda new, old, _: pod.check_update(new, old),
+    "PodGroup": lambda new, old, _: pod_group.check_update(new, old),
     **dict.fromkeys(
         ("Deployment", "ReplicaSet", "StatefulSet"),
         lambda new, old, _: workloads.check_change(new, old),
@@ -82,6 +85,7 @@ _STATUS_CHECKS: Final[Mapping[str, Callable[[Obj, Obj], FieldErrors]]] = {
     "DeviceTaintRule": lambda new, _: resource_slice.check_taint_rule_status(new),
     "Node": lambda new, _: node.check_node_status(new),
     "Pod": lambda new, _: pod.check_status(new),
+    "PodGroup": pod_group.check_status,
     "ResourceClaim": allocation.check_status,
     "ResourcePoolStatusRequest": pool_status.check_status,
 }

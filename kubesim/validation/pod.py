@@ -89,7 +89,18 @@ def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldE
     yield from _check_gates(spec.get("schedulingGates") or [], f"{path}.schedulingGates")
     if spec.get("nodeName"):
         yield from names.check_subdomain(spec["nodeName"], f"{path}.nodeName")
+    if (group := spec.get("schedulingGroup")) is not None:
+        yield from _check_group(group, f"{path}.schedulingGroup")
     yield from check_tolerations(spec.get("tolerations") or [], f"{path}.tolerations")
+
+
+def _check_group(group: Obj, path: str) -> Iterator[FieldError]:
+    """Check of which PodGroup a pod is (``validateSchedulingGroup``)."""
+    name = group.get("podGroupName")
+    if name is None:
+        yield invalid(f"{path}.podGroupName", None, "must specify one of: `podGroupName`")
+    else:
+        yield from names.check_subdomain(name, f"{path}.podGroupName")
 
 
 def _check_gates(gates: Sequence[Obj], path: str) -> Iterator[FieldError]:

@@ -52,6 +52,7 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,7 +80,8 @@ var kinds = map[string][]any{
 	"resource.k8s.io/v1alpha3": {
 		resourcev1alpha3.DeviceTaintRule{}, resourcev1alpha3.ResourcePoolStatusRequest{},
 	},
-	"scheduling.k8s.io/v1":     {schedulingv1.PriorityClass{}},
+	"scheduling.k8s.io/v1":      {schedulingv1.PriorityClass{}},
+	"scheduling.k8s.io/v1beta1": {schedulingv1beta1.PodGroup{}},
 }
 
 // special types have a form in JSON that their Go type does not show.

@@ -30,6 +30,7 @@ from tests.kubesim.apidiff import recorded
 from tests.kubesim.apidiff.answers import Answer
 from tests.kubesim.apidiff.core import core_case_of
 from tests.kubesim.apidiff.differences import Difference, ask, compare, explain, make_small
+from tests.kubesim.apidiff.groups import group_case_of
 from tests.kubesim.apidiff.requests import Case, case_of, watch_of
 from tests.kubesim.apidiff.servers import PROGRAMS, Ours, Real, bare_server, create_namespace
 
@@ -56,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     drawn.add_argument("--watches", action="store_true", help="draw watches, a second each")
     drawn.add_argument(
         "--core", action="store_true", help="draw pods, nodes and requests for pools' status"
+    )
+    drawn.add_argument(
+        "--groups", action="store_true", help="draw PodGroups and pods of these; needs gates"
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--output", type=Path, default=Path("build/apidiff"))
@@ -90,7 +94,7 @@ def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
     requests = 0
     reported_at = time.monotonic()
     recording = recorded.Recording(options.record) if options.record else None
-    draw = watch_of if options.watches else core_case_of if options.core else case_of
+    draw = _choose_draw(options)
     numbers = range(options.first, options.first + options.n)
     for number, case, real_answers in _ask_ahead(real, draw, options.seed, numbers):
         our_answers = ask(ours, case)
@@ -124,6 +128,14 @@ def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
         sys.stdout.write(f"{count}: {kind}\n")
     sys.stdout.write(f"{requests} requests: {kinds.total()} unexplained differences\n")
     return 1 if kinds else 0
+
+
+def _choose_draw(options: argparse.Namespace) -> Callable[[int, int], Case]:
+    if options.watches:
+        return watch_of
+    if options.groups:
+        return group_case_of
+    return core_case_of if options.core else case_of
 
 
 def _ask_ahead(
