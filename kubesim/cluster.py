@@ -30,18 +30,19 @@ class Counts:
         self._series[component, metric, tuple(sorted(labels.items()))] += 1
 
     def count_created_claim(self, component: str, claim: Obj, *, success: bool) -> None:
-        """Count a claim that was made for a pod, or refused.
+        """Count a claim that was made for a pod or a PodGroup, or refused.
 
         The labels are those of getClaimCreateMetricLabels
         (pkg/controller/resourceclaim/controller.go).
         """
+        owners = claim["metadata"].get("ownerReferences") or [{"apiVersion": "", "kind": ""}]
         self.count(
             component,
             CREATES,
             status="success" if success else "failure",
             admin_access=admin_access(claim),
-            owner_api_group="",
-            owner_api_kind="Pod",
+            owner_api_group=owners[0]["apiVersion"].rpartition("/")[0],
+            owner_api_kind=owners[0]["kind"],
         )
 
     def forget(self, component: str) -> None:
@@ -108,21 +109,45 @@ class Cluster:
             return slices
         return [dict(item) for item in apply_taint_rules(slices, rules)]
 
-    def claims_of(self, pod: Mapping[str, Any]) -> Iterator[tuple[Obj, Obj | None]]:
+    def claims_of(self, consumer: Mapping[str, Any]) -> Iterator[tuple[Obj, Obj | None]]:
         """Yield each entry of ``spec.resourceClaims`` with its claim, None where there is none.
 
-        An entry without a claim name in the pod's status needs no claim, and is left out.
+        An entry without a claim name in the status needs no claim, and is left out.
+        ``consumer``: a pod or a PodGroup.
         """
-        for entry in pod["spec"].get("resourceClaims") or []:
-            name = pods.claim_name(pod, entry)
+        for entry in consumer["spec"].get("resourceClaims") or []:
+            name = pods.claim_name(consumer, entry)
             if name is None:
                 if all(
                     claim_status["name"] != entry["name"]
-                    for claim_status in pods.claim_statuses(pod)
+                    for claim_status in pods.claim_statuses(consumer)
                 ):
                     yield entry, None
             else:
-                yield entry, self.store.get("ResourceClaim", namespace_of(pod), name)
+                yield entry, self.store.get("ResourceClaim", namespace_of(consumer), name)
+
+    @property
+    def shares_in_groups(self) -> bool:
+        """Whether PodGroups have claims (the gate ``DRAWorkloadResourceClaims``)."""
+        return bool(self.gates.get("DRAWorkloadResourceClaims"))
+
+    def may_use(self, pod: Obj, pod_claim: Obj, claim: Obj) -> bool:
+        """Return whether the claim of an entry is for the pod, or for its group."""
+        return pods.may_use(pod, pod_claim, claim, with_group=self.shares_in_groups)
+
+    def is_reserved(self, claim: Obj, pod: Obj) -> bool:
+        """Return whether a claim is reserved for the pod, or for its group."""
+        return pods.is_reserved(claim, pod, with_group=self.shares_in_groups)
+
+    def group_of(self, pod: Obj) -> Obj | None:
+        """Return the pod's PodGroup; None if it is of none, or there is none of that name."""
+        name = pods.group_name(pod)
+        return None if name is None else self.store.get("PodGroup", namespace_of(pod), name)
+
+    def consumer_of(self, pod: Obj, pod_claim: Obj) -> Obj:
+        """Return for whom the claim of an entry is reserved: the pod, or its group (BindTo)."""
+        group = self.group_of(pod) if self.shares_in_groups else None
+        return group if group is not None and pods.names_claim_of(pod_claim, group) else pod
 
     def extended_claim_of(self, pod: Mapping[str, Any]) -> Obj | None:
         """Return the claim that the scheduler made for a pod's extended resources, or None."""

@@ -26,6 +26,7 @@ from kubesim.controllers.daemonsets import DaemonSetController
 from kubesim.controllers.deployments import DeploymentController
 from kubesim.controllers.eviction import EvictionController
 from kubesim.controllers.garbage_collection import GarbageCollector, NamespaceController
+from kubesim.controllers.group_protection import PodGroupProtection
 from kubesim.controllers.jobs import JobController
 from kubesim.controllers.node_lifecycle import NodeLifecycleController
 from kubesim.controllers.statefulsets import StatefulSetController
@@ -183,6 +184,7 @@ class World:
             Part(MANAGER, JobController(cluster, api)),
             Part(MANAGER, QuotaController(cluster, api.quotas)),
             Part(MANAGER, EvictionController(cluster, api)),
+            Part(MANAGER, PodGroupProtection(cluster)),
             *(Part(SCHEDULER, scheduler) for scheduler in self.schedulers),
             *(Part(kubelet.component, kubelet) for kubelet in self.kubelets),
             Part("", self.publisher),

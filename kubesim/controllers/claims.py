@@ -5,6 +5,7 @@ Follows pkg/controller/resourceclaim/controller.go of Kubernetes 1.37.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from kube.errors import ApiError
@@ -22,10 +23,10 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 
 class ClaimController:
-    """Reconciles pods (claims they need) and claims (users they have)."""
+    """Reconciles pods and PodGroups (claims they need) and claims (users they have)."""
 
     watches = frozenset(
-        {"Namespace", "Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota"}
+        {"Namespace", "Pod", "PodGroup", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota"}
     )
 
     def __init__(self, cluster: Cluster, api: ApiServer) -> None:
@@ -45,15 +46,43 @@ class ClaimController:
         self._cluster.counts.forget(_COMPONENT)
 
     def sync(self) -> None:
+        if self._cluster.shares_in_groups:
+            for group in self._store.all("PodGroup"):
+                if not pods.is_deleted(group):
+                    self._sync_group(group)
         for pod in self._store.all("Pod"):
             if pod["spec"].get("resourceClaims") and not pods.is_deleted(pod):
                 self._sync_pod(pod)
         for claim in self.claims.list_objects():
             self._sync_claim(claim)
 
+    def _sync_group(self, group: Obj) -> None:
+        """Make the claims of a PodGroup and note their names (``syncPodGroup``).
+
+        Upstream notes only the names of those that it has just made, and forgets the others'.
+        """
+        entries = list(self._cluster.claims_of(group))
+        if all(claim is not None for _, claim in entries):
+            return
+        claim_names: dict[str, str] = {}
+        for entry, claim in entries:
+            template = entry.get("resourceClaimTemplateName")
+            if template is None or (claim is not None and pods.is_controlled_by(claim, group)):
+                continue
+            generated = self.find_generated_claim(group, entry["name"])
+            if generated is None:
+                generated = self.create_claim(group, entry["name"], template)
+            if generated is None:
+                return
+            claim_names[entry["name"]] = name_of(generated)
+        if claim_names:
+            self._store.modify(group, lambda new: _record_claim_names(new, claim_names))
+
     def _sync_pod(self, pod: Obj) -> None:
         if pods.is_finished(pod):
             return
+        if pods.group_name(pod) is not None and self._cluster.group_of(pod) is None:
+            return  # What is the group's is not known before it is there.
         claim_names: dict[str, str] = {}
         entries = list(self._cluster.claims_of(pod))
         if all(claim is not None for _, claim in entries):
@@ -62,7 +91,10 @@ class ClaimController:
             template = entry.get("resourceClaimTemplateName")
             if template is None or (claim is not None and self.belongs_to_pod(claim, pod)):
                 continue
-            generated = self.find_generated_claim(pod, entry["name"])
+            owner = self._cluster.consumer_of(pod, entry)
+            generated = self.find_generated_claim(owner, entry["name"])
+            if generated is None and owner is not pod:
+                continue  # It is made for the group.
             if generated is None:
                 generated = self.create_claim(pod, entry["name"], template)
             if generated is None:
@@ -74,61 +106,71 @@ class ClaimController:
             self.reserve_for_pod(pod)
 
     def belongs_to_pod(self, claim: Obj, pod: Obj) -> bool:
-        """Return whether the claim was made for this pod, not for another one of the same name."""
-        return pods.is_controlled_by(claim, pod)
+        """Return whether the claim was made for this pod, not for another one of the same name.
 
-    def find_generated_claim(self, pod: Obj, pod_claim: str) -> Obj | None:
-        """Return a claim that was made for the pod before, but not noted in its status."""
-        for claim in self._store.all("ResourceClaim", namespace_of(pod)):
+        That of its group counts.
+        """
+        return self._cluster.may_use(pod, {"resourceClaimTemplateName": ""}, claim)
+
+    def find_generated_claim(self, owner: Obj, entry_name: str) -> Obj | None:
+        """Return a claim that was made for a pod or PodGroup and is not noted in its status."""
+        for claim in self._store.all("ResourceClaim", namespace_of(owner)):
             annotations = claim["metadata"].get("annotations") or {}
-            is_for_entry = annotations.get(POD_CLAIM_ANNOTATION) == pod_claim
-            if is_for_entry and pods.is_controlled_by(claim, pod):
+            is_for_entry = annotations.get(POD_CLAIM_ANNOTATION) == entry_name
+            if is_for_entry and pods.is_controlled_by(claim, owner):
                 return claim
         return None
 
-    def create_claim(self, pod: Obj, pod_claim: str, template_name: str) -> Obj | None:
-        """Create a claim from its template; None, with an event, as long as there is none."""
-        template = self._store.get("ResourceClaimTemplate", namespace_of(pod), template_name)
+    def create_claim(self, owner: Obj, entry_name: str, template_name: str) -> Obj | None:
+        """Create a claim from its template; None, with an event, as long as there is none.
+
+        Args:
+            owner: the pod or PodGroup for which it is.
+            entry_name: of its entry of ``spec.resourceClaims``.
+        """
+        template = self._store.get("ResourceClaimTemplate", namespace_of(owner), template_name)
+        described = f"{owner['kind']}ResourceClaim {entry_name}"
         if template is None:
             message = (
-                f'PodResourceClaim {pod_claim}: resource claim template "{template_name}": '
+                f'{described}: resource claim template "{template_name}": '
                 f'resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
             )
-            self._report(pod, message)
+            self._report(owner, message)
             return None
-        claim = self.new_claim(pod, pod_claim, template)
+        claim = self.new_claim(owner, entry_name, template)
         try:
             self._api.admit(KINDS["ResourceClaim"], claim)
         except ApiError as error:
             self._cluster.counts.count_created_claim(_COMPONENT, claim, success=False)
-            self._report(
-                pod, f"PodResourceClaim {pod_claim}: create ResourceClaim : {error.message}"
-            )
+            self._report(owner, f"{described}: create ResourceClaim : {error.message}")
             return None
         self._cluster.counts.count_created_claim(_COMPONENT, claim, success=True)
         return self._store.add(claim)
 
-    def _report(self, pod: Obj, message: str) -> None:
+    def _report(self, owner: Obj, message: str) -> None:
         """Say once why a claim was not made."""
-        if self._reported.get(uid_of(pod)) != message:
-            self._reported[uid_of(pod)] = message
+        if self._reported.get(uid_of(owner)) != message:
+            self._reported[uid_of(owner)] = message
             self._cluster.record_event(
-                pod, "Warning", "FailedResourceClaimCreation", message, "resource_claim"
+                owner, "Warning", "FailedResourceClaimCreation", message, "resource_claim"
             )
 
-    def new_claim(self, pod: Obj, pod_claim: str, template: Obj) -> Obj:
-        """Return the claim that a template makes for an entry of ``spec.resourceClaims``."""
+    def new_claim(self, owner: Obj, entry_name: str, template: Obj) -> Obj:
+        """Return the claim that a template makes for an entry of ``spec.resourceClaims``.
+
+        ``owner``: a pod or a PodGroup.
+        """
         extra = template["spec"].get("metadata") or {}
         meta: Obj = {
-            "generateName": generate_name(name_of(pod), pod_claim),
-            "namespace": namespace_of(pod),
-            "annotations": {**(extra.get("annotations") or {}), POD_CLAIM_ANNOTATION: pod_claim},
+            "generateName": generate_name(name_of(owner), entry_name),
+            "namespace": namespace_of(owner),
+            "annotations": {**(extra.get("annotations") or {}), POD_CLAIM_ANNOTATION: entry_name},
             "ownerReferences": [
                 {
-                    "apiVersion": "v1",
-                    "kind": "Pod",
-                    "name": name_of(pod),
-                    "uid": uid_of(pod),
+                    "apiVersion": owner["apiVersion"],
+                    "kind": owner["kind"],
+                    "name": name_of(owner),
+                    "uid": uid_of(owner),
                     "controller": True,
                 }
             ],
@@ -148,12 +190,13 @@ class ClaimController:
         for entry, claim in self._cluster.claims_of(pod):
             if claim is None:
                 return
-            if not pods.may_use(pod, entry, claim):
+            if not self._cluster.may_use(pod, entry, claim):
                 return
             if "allocation" not in claim["status"]:
                 continue
-            if not pods.is_reserved(claim, pod) and self.can_be_reserved(claim):
-                self._store.modify(claim, lambda new: _add_user(new, pods.consumer_reference(pod)))
+            if not self._cluster.is_reserved(claim, pod) and self.can_be_reserved(claim):
+                user = pods.consumer_reference(self._cluster.consumer_of(pod, entry))
+                self._store.modify(claim, partial(_add_user, entry=user))
 
     def can_be_reserved(self, claim: Obj) -> bool:
         """Return whether a claim takes one more consumer (``CanBeReserved``)."""
@@ -171,7 +214,7 @@ class ClaimController:
             self._delete_unneeded(claim)
 
     def remaining_users(self, claim: Obj) -> list[Obj]:
-        """Return the entries of ``status.reservedFor`` whose pods still need the claim."""
+        """Return the entries of ``status.reservedFor`` of pods and groups that need the claim."""
         users = claim["status"].get("reservedFor") or []
         return [user for user in users if not self._is_stale(user, namespace_of(claim))]
 
@@ -180,6 +223,9 @@ class ClaimController:
         return self._store.modify(claim, lambda new: _set_users(new, users, release))
 
     def _is_stale(self, user: Obj, namespace: str) -> bool:
+        if pods.is_group_reference(user) and self._cluster.shares_in_groups:
+            group = self._store.get("PodGroup", namespace, user["name"])
+            return group is None or uid_of(group) != user["uid"]
         if user.get("apiGroup") or user["resource"] != "pods":
             return False
         pod = self._store.get("Pod", namespace, user["name"])
@@ -199,12 +245,12 @@ class ClaimController:
                     self._api.delete_stored(current)
 
 
-def _record_claim_names(pod: Obj, new_names: dict[str, str]) -> None:
+def _record_claim_names(consumer: Obj, new_names: dict[str, str]) -> None:
     recorded_names = {
         status["name"]: status.get("resourceClaimName")
-        for status in pod["status"].get("resourceClaimStatuses") or []
+        for status in consumer["status"].get("resourceClaimStatuses") or []
     }
-    pod["status"]["resourceClaimStatuses"] = [
+    consumer["status"]["resourceClaimStatuses"] = [
         {"name": name, "resourceClaimName": claim}
         for name, claim in sorted({**recorded_names, **new_names}.items())
     ]

@@ -55,7 +55,7 @@ class Evictor:
         # Upstream's controller looks at claims of spec.resourceClaims only (kubernetes#141290).
         named = (claim for _, claim in self.cluster.claims_of(pod))
         for claim in (*named, self.cluster.extended_claim_of(pod)):
-            if claim is not None and pods.is_reserved(claim, pod):
+            if claim is not None and self.cluster.is_reserved(claim, pod):
                 for result in results_of(claim):
                     yield from self._list_device_evictions(result)
 

@@ -92,7 +92,7 @@ class DRAManager:
             if claim is None:
                 raise NotPreparedError(_explain_missing_claim(pod, entry_name))
             self.check_owner(pod, entry_name, claim)
-            if not pods.is_reserved(claim, pod):
+            if not self._cluster.is_reserved(claim, pod):
                 raise NotPreparedError(
                     f"pod {name_of(pod)} ({uid_of(pod)}) is not allowed to use ResourceClaim "
                     f"{name_of(claim)} ({uid_of(claim)})"
@@ -130,17 +130,20 @@ class DRAManager:
             entry.complete = True
 
     def check_owner(self, pod: Obj, entry_name: str, claim: Obj) -> None:
-        """Check that a pod has a generated claim of its own, not another pod's.
+        """Check that a pod has a generated claim of its own or its group's, not another pod's.
 
         Raises NotPreparedError.
         """
         entries = pod["spec"].get("resourceClaims") or []
         named = (entry for entry in entries if entry["name"] == entry_name)
-        if not all(pods.may_use(pod, entry, claim) for entry in named):
-            namespace = namespace_of(pod)
+        if not all(self._cluster.may_use(pod, entry, claim) for entry in named):
+            namespace, group = namespace_of(pod), pods.group_name(pod)
+            why = "Pod is not owner"
+            if group is not None and self._cluster.shares_in_groups:
+                why = f"neither Pod nor PodGroup {group} is the owner"
             raise NotPreparedError(
                 f"ResourceClaim {namespace}/{name_of(claim)} was not created for "
-                f"Pod {namespace}/{name_of(pod)} (Pod is not owner)"
+                f"Pod {namespace}/{name_of(pod)} ({why})"
             )
 
     def restart(self) -> None:

@@ -151,22 +151,32 @@ class Binder:
         """Take back the reservations of a pod that could not be bound, and what was made for it."""
         for _, claim in self._cluster.claims_of(pod):
             if claim is not None and pods.is_reserved(claim, pod):
-                self._store.modify(claim, lambda new: _remove_consumer(new, uid_of(pod)))
+                self.remove_consumer(claim, pod)
         special = self._cluster.extended_claim_of(pod)
         if special is not None:
             self._store.remove(special)
         self._store.modify(pod, _forget_devices)
 
-    def deallocate(self, pod: Obj, plan: Plan) -> None:
-        """Undo an allocation that keeps the pod from running and that nobody else uses.
+    def deallocate(self, consumer: Obj, plan: Plan) -> bool:
+        """Undo an allocation that keeps a pod from running and that nobody else uses.
 
         PostFilter of the plugin: a claim that was allocated for another node.
+
+        Args:
+            consumer: the pod, or its PodGroup.
+
+        Returns whether there was one.
         """
         for claim in plan.unavailable:
             users = claim["status"].get("reservedFor") or []
-            if all(user["uid"] == uid_of(pod) for user in users):
+            if all(user["uid"] == uid_of(consumer) for user in users):
                 self._store.modify(claim, _deallocate)
-                return
+                return True
+        return False
+
+    def remove_consumer(self, claim: Obj, consumer: Obj) -> None:
+        """Take a pod or PodGroup out of ``status.reservedFor``; the allocation stays."""
+        self._store.modify(claim, lambda new: _remove_consumer(new, uid_of(consumer)))
 
     def report_error(self, pod: Obj, message: str) -> None:
         """Say that an error kept a pod from being scheduled, and try it again after a while.
@@ -216,7 +226,7 @@ class Binder:
         self._cluster.record_event(pod, "Warning", "FailedScheduling", message, KUBE_SCHEDULER)
 
     def reserve_claim(self, pod: Obj, claim: Obj, allocation: Obj | None) -> Obj:
-        """Reserve one claim for a pod, with its allocation if it has none yet.
+        """Reserve one claim for a pod or its group, with its allocation if it has none yet.
 
         Returns the claim as it is stored now.
         Raises ApiError: the API server would refuse one more consumer.
@@ -231,11 +241,12 @@ class Binder:
                 if self._cluster.features.device_binding_and_status:
                     now = self._cluster.clock.format_timestamp()
                     new["status"]["allocation"]["allocationTimestamp"] = now
-            if not pods.is_reserved(new, pod):
-                new["status"].setdefault("reservedFor", []).append(pods.consumer_reference(pod))
+            if not self._cluster.is_reserved(new, pod):
+                user = pods.consumer_reference(self._find_consumer(pod, claim))
+                new["status"].setdefault("reservedFor", []).append(user)
 
         users = claim["status"].get("reservedFor") or []
-        if len(users) >= RESERVED_FOR_MAX and not pods.is_reserved(claim, pod):
+        if len(users) >= RESERVED_FOR_MAX and not self._cluster.is_reserved(claim, pod):
             # Nothing else that the API server refuses gets here.
             reserved = clone(claim)
             reserve(reserved)
@@ -246,6 +257,13 @@ class Binder:
                 message = f"add reservation to claim {where}: {error.message}"
                 raise ApiError(error.code, error.reason, message) from None
         return self._store.modify(claim, reserve)
+
+    def _find_consumer(self, pod: Obj, claim: Obj) -> Obj:
+        """Return for whom a claim of a pod is reserved: by its first entry, if it has several."""
+        for entry, named in self._cluster.claims_of(pod):
+            if named is not None and uid_of(named) == uid_of(claim):
+                return self._cluster.consumer_of(pod, entry)
+        return pod
 
 
 def _unnamed(claim: Obj) -> Obj:

@@ -222,6 +222,7 @@ class Filter:
         pod_claims = []
         for entry, claim in self._cluster.claims_of(pod):
             if claim is not None:
+                claim = self.listers.pending.get(uid_of(claim), claim)
                 allocation = new.pop(uid_of(claim), None) or claim["status"].get("allocation")
                 pod_claims.append(PodClaim(entry["name"], name_of(claim), allocation or {}))
         pod_claims += [PodClaim("", _SPECIAL_NAME, allocation) for allocation in new.values()]
@@ -263,7 +264,7 @@ class Filter:
                     plan.unavailable.append(claim)
             else:
                 users = claim["status"].get("reservedFor") or []
-                usable.append((claim, bool(users) and not pods.is_reserved(claim, pod)))
+                usable.append((claim, bool(users) and not self._cluster.is_reserved(claim, pod)))
         exclusive = [] if allocatable is None else allocatable.check_sharing(usable, node)
         if exclusive:
             return exclusive

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kube.values import Obj
 from kubesim.cluster import Cluster
-from kubesim.store import name_of, namespace_of
+from kubesim.store import name_of, namespace_of, uid_of
 
 if TYPE_CHECKING:
     from reference_allocator.allocator import Allocator
@@ -20,9 +20,15 @@ if TYPE_CHECKING:
 
 
 class Listers:
-    """What allocations depend on, kind by kind (``SharedDRAManager`` of the real scheduler)."""
+    """What allocations depend on, kind by kind (``SharedDRAManager`` of the real scheduler).
+
+    Attributes:
+        pending: uid -> claim with an allocation that is not written yet; also of claims that are
+            not made yet.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
+        self.pending: dict[str, Obj] = {}
         self._cluster = cluster
 
     def resource_slices(self) -> list[Obj]:
@@ -34,7 +40,10 @@ class Listers:
 
     def resource_claims(self) -> list[Obj]:
         """Return all ResourceClaims; those that are allocated say which devices are in use."""
-        return self._cluster.store.all("ResourceClaim")
+        claims = self._cluster.store.all("ResourceClaim")
+        if not self.pending:
+            return claims
+        return [*({uid_of(claim): claim for claim in claims} | self.pending).values()]
 
 
 class AllocatorCache:

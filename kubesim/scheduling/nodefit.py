@@ -66,24 +66,22 @@ def list_misfits(
 
 def prefilter_message(nodes: int, reason: str) -> str:
     """Return the message where no node was looked at, for a reason of the pod itself."""
-    return f"0/{nodes} nodes are available: {reason}. {_preemption({}, nodes)}"
+    return f"0/{nodes} nodes are available: {reason}."
 
 
-def filter_message(nodes: Mapping[str, Sequence[Misfit]], preemption: str = "") -> str:
-    """Return the message where each node was looked at.
+def filter_message(nodes: Mapping[str, Sequence[Misfit]]) -> str:
+    """Return the message where each node was looked at: node -> why it does not suit."""
+    reasons = [misfit.reason for misfits in nodes.values() for misfit in misfits]
+    return f"0/{len(nodes)} nodes are available: {_histogram(reasons)}."
+
+
+def preemption_message(nodes: Mapping[str, Sequence[Misfit]], total: int) -> str:
+    """Return what is said where nothing is to be gained by making room.
 
     Args:
-        nodes: node -> why it does not suit.
-        preemption: what became of making room, empty where there was nothing to be gained.
+        nodes: node -> why it does not suit; empty where none was looked at.
+        total: how many nodes there are.
     """
-    reasons = [misfit.reason for misfits in nodes.values() for misfit in misfits]
-    return (
-        f"0/{len(nodes)} nodes are available: {_histogram(reasons)}. "
-        f"{preemption or _preemption(nodes, len(nodes))}"
-    )
-
-
-def _preemption(nodes: Mapping[str, Sequence[Misfit]], total: int) -> str:
     helpful = sum(1 for misfits in nodes.values() if misfits and all(m.resolvable for m in misfits))
     reasons = ["No preemption victims found for incoming pod"] * helpful
     reasons += ["Preemption is not helpful for scheduling"] * (total - helpful)

@@ -19,6 +19,7 @@ from kubesim.scheduling import nodefit
 from kubesim.scheduling.binding import COMPONENT, Binder, Plan, PreBindError
 from kubesim.scheduling.bindingconditions import BindingConditions, WaitingPods
 from kubesim.scheduling.filtering import Filter, SchedulingError
+from kubesim.scheduling.groups import Attempt, GroupScheduling
 from kubesim.scheduling.preemption import Preemption
 from kubesim.store import name_of, namespace_of, uid_of
 from reference_allocator.api.reading import InputError
@@ -46,7 +47,7 @@ class Scheduler:
         conditions: what devices say before a pod may be bound.
     """
 
-    watches = frozenset({"Pod", *_EVENTS})
+    watches = frozenset({"Pod", "PodGroup", *_EVENTS})
 
     def __init__(
         self, cluster: Cluster, api: ApiServer, kubernetes_version: str, name: str = KUBE_SCHEDULER
@@ -61,6 +62,9 @@ class Scheduler:
         self.filter = Filter(cluster, self.conditions)
         self.binder = Binder(cluster, api)
         self.preemption = Preemption(cluster, api, self.filter)
+        self.groups = GroupScheduling(
+            cluster, self.filter, self.binder, self.find_place, self.bind_plan
+        )
         self._tried: dict[str, Mapping[str, Any]] = {}
         self.waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
 
@@ -76,7 +80,11 @@ class Scheduler:
         self.waiting.sync()
         tried: dict[str, Mapping[str, Any]] = {}
         for pod in sorted(self._store.all("Pod"), key=lambda pod: -pods.priority_of(pod)):
-            if not self._is_pending(pod) or pod in self.waiting:
+            if uid_of(pod) in tried or not self._is_queued(pod):
+                continue
+            group = self._cluster.group_of(pod)
+            if group is not None:
+                tried |= self._schedule_group(group)
                 continue
             claims = self.ready_claims(pod)
             if claims is None:
@@ -87,6 +95,27 @@ class Scheduler:
             tried[uid_of(pod)] = state
         self._tried = tried
         self.binder.keep_backoffs(tried)
+
+    def _schedule_group(self, group: Obj) -> dict[str, Mapping[str, Any]]:
+        """Try the pods of a group that wait, if one of them is due.
+
+        Returns uid -> what the cluster was like, of those that wait.
+        """
+        waiting = [
+            (pod, claims)
+            for pod in self._store.all("Pod", namespace_of(group))
+            if pods.group_name(pod) == name_of(group)
+            and self._is_queued(pod)
+            and (claims := self.ready_claims(pod)) is not None
+        ]
+        state = {**self.observe_cluster(), "group": self.groups.describe_needs(group)}
+        if any(self._is_due(pod, state) for pod, _ in waiting):
+            self.groups.schedule(group, waiting)
+        return {uid_of(pod): state for pod, _ in waiting}
+
+    def _is_queued(self, pod: Obj) -> bool:
+        """Return whether a pod waits to be scheduled, and for nothing else before."""
+        return self._is_pending(pod) and pod not in self.waiting and not self.groups.is_held(pod)
 
     def _is_due(self, pod: Obj, state: Mapping[str, Any]) -> bool:
         """Return whether a pod is to be tried now: after an error once the backoff is over."""
@@ -133,36 +162,56 @@ class Scheduler:
         for entry, claim in self._cluster.claims_of(pod):
             if claim is None or pods.is_deleted(claim):
                 return None
-            if not pods.may_use(pod, entry, claim):
+            if not self._cluster.may_use(pod, entry, claim):
                 return None
             claims.append(claim)
         return claims
 
     def _schedule(self, pod: Obj, claims: list[Obj]) -> None:
+        attempt = self.find_place(pod, claims)
+        plan, misfits = attempt.plan, attempt.misfits
+        if attempt.is_error:
+            self.binder.report_error(pod, attempt.message)
+            return
+        if plan.node is not None:
+            self.bind_plan(pod, plan)
+            return
         nodes = self._nodes()
         if not nodes:
-            self.binder.report_unschedulable(pod, nodefit.NO_NODES)
+            self.binder.report_unschedulable(pod, attempt.message)
             return
+        try:
+            outcome = self.preemption.preempt(pod, claims, misfits) if misfits else ""
+        except (SchedulingError, AllocationError, InputError) as error:
+            self.binder.report_error(pod, _describe_error(error))
+            return
+        self.binder.deallocate(pod, plan)
+        outcome = outcome or nodefit.preemption_message(misfits, len(nodes))
+        self.binder.report_unschedulable(pod, f"{attempt.message} {outcome}")
+
+    def find_place(self, pod: Obj, claims: list[Obj]) -> Attempt:
+        """Look for a node for a pod with its claims; nothing is written of what is found."""
+        plan, nodes = Plan(claims), self._nodes()
+        if not nodes:
+            return Attempt(plan, nodefit.NO_NODES)
         reason = self.filter.pre_filter(claims)
         if reason is not None:
-            self.binder.report_unschedulable(pod, nodefit.prefilter_message(len(nodes), reason))
-            return
+            return Attempt(plan, nodefit.prefilter_message(len(nodes), reason))
+        misfits: Mapping[str, Sequence[nodefit.Misfit]]
         if self.discard_stale(pod):
-            stale = {name_of(node): [nodefit.STALE_EXTENDED_CLAIM] for node in nodes}
-            self.binder.report_unschedulable(pod, nodefit.filter_message(stale))
-            return
-        plan = Plan(claims)
-        try:
-            unfit = self.filter.filter(pod, plan, nodes)
-            preemption_outcome = "" if plan.node else self.preemption.preempt(pod, claims, unfit)
-        except (SchedulingError, AllocationError, InputError) as error:
-            message = f'running "DynamicResources" filter plugin: {error}'
-            self.binder.report_error(pod, message)
-            return
-        if plan.node is None:
-            self.binder.deallocate(pod, plan)
-            self.binder.report_unschedulable(pod, nodefit.filter_message(unfit, preemption_outcome))
-            return
+            misfits = {name_of(node): [nodefit.STALE_EXTENDED_CLAIM] for node in nodes}
+        else:
+            try:
+                misfits = self.filter.filter(pod, plan, nodes)
+            except (SchedulingError, AllocationError, InputError) as error:
+                return Attempt(plan, _describe_error(error), is_error=True)
+        if plan.node is not None:
+            return Attempt(plan)
+        return Attempt(plan, nodefit.filter_message(misfits), misfits)
+
+    def bind_plan(self, pod: Obj, plan: Plan) -> None:
+        """Reserve the claims of a pod for which a node was found, and bind it."""
+        assert plan.node is not None
         problem = self._refused(plan)
         if problem is not None:
             self.binder.report_pre_bind_error(pod, problem)
@@ -226,3 +275,7 @@ class Scheduler:
             and not spec.get("schedulingGates")
             and spec.get("schedulerName") == self.name
         )
+
+
+def _describe_error(error: Exception) -> str:
+    return f'running "DynamicResources" filter plugin: {error}'
