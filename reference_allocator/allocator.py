@@ -9,7 +9,8 @@ that, as the API server would).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from reference_allocator.api import Node, ResourceClaim
 from reference_allocator.api.reading import InputError, read_all
@@ -20,11 +21,9 @@ from reference_allocator.matching.resolved import ClaimRequests
 from reference_allocator.search.backtracking import Search
 from reference_allocator.search.result import (
     ShareIds,
-    allocation_result,
-    config_results,
+    allocation_results,
     derived_share_id,
 )
-from reference_allocator.search.usage import Usage
 from reference_allocator.snapshot import Snapshot
 
 Object = Mapping[str, Any]
@@ -40,7 +39,8 @@ _KINDS: Final[Mapping[type[Exception], Kind]] = {
 }
 
 
-class Outcome(NamedTuple):
+@dataclass(slots=True)
+class Outcome:
     """The answer of one `Allocator.allocate`.
 
     Attributes:
@@ -73,6 +73,7 @@ class Allocator:
         self.index = index
         self.share_ids = share_ids
         self._matcher = Matcher(index.features, index.selectors)
+        self._search = Search(self._matcher)
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Allocator:
@@ -91,7 +92,6 @@ class Allocator:
         self,
         node: Object | Node,
         claims: Sequence[Object | ResourceClaim],
-        *,
         deadline: float | None = None,
     ) -> Outcome:
         """Allocate all claims together on one node, or none.
@@ -116,7 +116,8 @@ class Allocator:
                 read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
                 break
         index = self.index
-        search: Search | None = None
+        search = self._search
+        search.steps = 0
         try:
             view = index.views.get_view(node)
             matcher = self._matcher
@@ -125,39 +126,11 @@ class Allocator:
             checked: list[ClaimRequests] = []
             for item in read_claims:
                 checked.append(index.validator.validate_claim(item, matcher, view))  # noqa: PERF401
-            usage = Usage(index.features, checked, matcher)
-            search = Search(checked, usage)
-            if search.run():
-                results: list[dict[str, Any]] = []
-                for number, requests in enumerate(checked):
-                    config = self._config(search, number, requests) if requests.configured else []
-                    results.append(
-                        allocation_result(
-                            requests,
-                            config,
-                            usage.results[number],
-                            node,
-                            index.features,
-                            index.rules,
-                            self.share_ids,
-                        )
-                    )
-                return Outcome("allocated", tuple(results), "", search.steps)
+            if search.run(checked):
+                made = allocation_results(checked, search.stack, matcher, self.share_ids)
+                return Outcome("allocated", made, "", search.steps)
             if view.has_invalid and not index.rules.fails_pod_for_invalid_pool:
                 raise NodeAllocationError("invalid resource pools were encountered")
             return Outcome("none", steps=search.steps)
         except (AllocationError, NodeAllocationError, SearchTimeoutError) as error:
-            return Outcome(_KINDS[type(error)], (), str(error), search.steps if search else 0)
-
-    def _config(self, search: Search, number: int, claim: ClaimRequests) -> list[dict[str, Any]]:
-        alternatives = search.list_chosen()
-        chosen = [
-            options[alternatives.get((number, position), 0)]
-            for position, options in enumerate(claim.requests)
-        ]
-        return config_results(
-            claim.claim,
-            [request.name for request in chosen],
-            [request.device_class for request in chosen],
-            self.index.rules,
-        )
+            return Outcome(_KINDS[type(error)], (), str(error), search.steps)

@@ -163,7 +163,9 @@ class PoolBuilder:
             shareable,
             bool(item.per_device_node_selection or item.skip_node_operations),
             bool(
-                device.binding_conditions
+                item.node_name is None
+                or item.per_device_node_selection
+                or device.binding_conditions
                 or device.binding_failure_conditions
                 or item.skip_node_operations
             ),

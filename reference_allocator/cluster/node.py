@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from reference_allocator.api import Node, PoolId
 from reference_allocator.cluster.pools import Pool, PoolDevice
@@ -11,6 +11,7 @@ from reference_allocator.features import Features
 from reference_allocator.rules.nodeselector import node_matches
 
 _OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
+_MAX_RATED: Final = 64
 _PLACE_IN_SEARCH: Final = attrgetter("has_binding_conditions", "id")
 
 
@@ -38,8 +39,10 @@ class NodeView:
             features.optional_node_operations
             and _OPTIONAL_NODE_OPERATIONS in node.declared_features
         )
+        self.ratings: dict[int, list[int | None]] = {}
         self._included: dict[PoolDevice, bool] = {}
         self._pool_of: dict[PoolDevice, Pool] | None = None
+        self._own_selector: dict[str, Any] | None = None
         self.arrange()
 
     def arrange(self) -> None:
@@ -58,8 +61,23 @@ class NodeView:
         else:
             self.candidates = tuple([entry for pool in usable for entry in pool.devices])
             self.pool_at = tuple([pool for pool in usable for _ in pool.devices])
+        self.ratings.clear()
         self._included.clear()
         self._pool_of = None
+
+    def start_ratings(self, kind: int) -> list[int | None]:
+        """Return the list for what is found out about the candidates for requests of a kind."""
+        if len(self.ratings) >= _MAX_RATED:
+            self.ratings.clear()
+        ratings = self.ratings[kind] = [None] * len(self.candidates)
+        return ratings
+
+    def own_selector(self) -> dict[str, Any]:
+        """Return the v1 NodeSelector of this node alone, the same object for all who ask."""
+        if self._own_selector is None:
+            name = {"key": "metadata.name", "operator": "In", "values": [self.node.name]}
+            self._own_selector = {"nodeSelectorTerms": [{"matchFields": [name]}]}
+        return self._own_selector
 
     def pool_of(self, entry: PoolDevice) -> Pool:
         """Return the pool of a candidate."""

@@ -33,14 +33,14 @@ class DeviceFacts:
         cel: the device as CEL sees it.
         outcomes: CEL expression -> what it says about the device, or the text of its error.
         derived: CEL expression of a derived attribute -> its value for the device.
-        values_to_admit: attribute name -> its values as constraints compare them.
+        values_to_admit: attribute name -> its values as constraints compare them, if there are any.
         consumptions: `Request.capacity_kind` -> what such requests take of the device.
     """
 
     cel: CelDevice | None = None
     outcomes: dict[str, bool | str] = field(default_factory=dict)
     derived: dict[str, Attribute] = field(default_factory=dict)
-    values_to_admit: dict[str, frozenset[Key] | None] = field(default_factory=dict)
+    values_to_admit: dict[str, frozenset[Key]] = field(default_factory=dict)
     consumptions: dict[int, Consumption | None] = field(default_factory=dict)
 
 
@@ -53,16 +53,15 @@ class PoolDevice:
         device: its content.
         slice: where it is published.
         use: how far allocated claims have it.
-        facts: what has been computed about it; made when it is first asked for, since most
-            devices are never asked about.
         draws: what it consumes of its pool's counters, in units of 1e-9.
         withheld: whether it has binding conditions while their feature is off.
         shareable: whether several claims can have a share of it.
         of_node: whether its suitability depends on the node.
-        special: whether results may say more of it than its name.
+        special: whether results may say more of it than its name and the node's.
         convertible: whether each of its attributes is a value for CEL, so that an expression
             which uses none of them has a result.
         suitability: `Request.kind` -> what `Matcher.rate_device` has answered.
+        facts: what has been computed about it; None for most devices, which are never asked about.
     """
 
     id: DeviceId
@@ -76,13 +75,12 @@ class PoolDevice:
     special: bool
     convertible: bool
     suitability: dict[int, int]
-    facts: DeviceFacts = field(init=False)
+    facts: DeviceFacts | None = field(default=None, init=False)
 
-    def __getattr__(self, name: str) -> DeviceFacts:
-        """Make `facts`, the only field that can be asked for before it has a value."""
-        if name != "facts":
-            raise AttributeError(name)
-        self.facts = DeviceFacts()
+    def get_facts(self) -> DeviceFacts:
+        """Return its `facts`, made where they are asked for the first time."""
+        if self.facts is None:
+            self.facts = DeviceFacts()
         return self.facts
 
 

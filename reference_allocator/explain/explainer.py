@@ -95,9 +95,9 @@ class _NodeExplainer:
         index = self._allocator.index
         matcher = Matcher(index.features, index.selectors)
         matcher.view = view
+        usage = Usage(matcher)
         for raw, read in self._claims:
             claim = index.validator.validate_claim(read, matcher, view)
-            usage = Usage(index.features, [claim], matcher)
             for options in claim.requests:
                 for request in options:
                     yield self._count_down(raw, request, view, usage)

@@ -39,6 +39,7 @@ class Matcher:
 
     Attributes:
         view: the node that is looked at; set before anything is asked.
+        features: what may be used.
         attributes: what constraints compare.
         rules: those of the minor.
         repeats_devices: whether a request can get several shares of one device.
@@ -48,7 +49,7 @@ class Matcher:
     view: NodeView
 
     def __init__(self, features: Features, selectors: Selectors) -> None:
-        self._features = features
+        self.features = features
         self._selectors = selectors
         self.deadline: float | None = None
         self.attributes = selectors.attributes
@@ -136,14 +137,14 @@ class Matcher:
         Raises:
             AllocationError: the consumption cannot be computed.
         """
-        if not self._features.consumable_capacity:
+        if not self.features.consumable_capacity:
             return NO_CONSUMPTION
-        consumptions = entry.facts.consumptions
+        consumptions = entry.get_facts().consumptions
         if request.capacity_kind in consumptions:
             return consumptions[request.capacity_kind]
         try:
             consumption = resolve_consumption(
-                request.spec.capacity, entry.device, self._features, self.rules, entry.id.driver
+                request.spec.capacity, entry.device, self.features, self.rules, entry.id.driver
             )
         except CapacityError as error:
             device = device_name or entry.id
@@ -168,13 +169,13 @@ class Matcher:
         """Return whether the node and the features can handle the device."""
         if entry.of_node and not self.view.can_operate(entry):
             return False
-        return self._features.partitionable_devices or not entry.device.consumes_counters
+        return self.features.partitionable_devices or not entry.device.consumes_counters
 
     def is_tainted(self, request: Request, entry: PoolDevice) -> bool:
         """Return whether the device has a blocking taint that the request does not tolerate."""
         taints = entry.device.taints
         return (
             bool(taints)
-            and self._features.device_taints
+            and self.features.device_taints
             and blocking_taint(taints, request.spec.tolerations) is not None
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from reference_allocator.api import DeviceClass, RequestSpec, ResourceClaim
-from reference_allocator.cluster.pools import PoolDevice
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
+from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.rules.constraints import AttributeConstraint, State
 
 
@@ -22,6 +23,7 @@ class Request:
         class_selectors: the CEL expressions of its class.
         derived: derived attribute -> CEL expression.
         constraints: the claim's constraints that it is under, with their index.
+        first_states: the states of all constraints before any device is taken.
         kind: the same number for requests that the same devices suit, apart from constraints.
         capacity_kind: the same number for requests that take the same of a device's capacity.
         selection_kind: the same number for requests with the same selectors and `capacity_kind`.
@@ -41,6 +43,7 @@ class Request:
     class_selectors: tuple[str, ...]
     derived: dict[str, str]
     constraints: tuple[tuple[int, AttributeConstraint], ...]
+    first_states: tuple[State, ...]
     kind: int
     capacity_kind: int
     selection_kind: int
@@ -76,6 +79,8 @@ class ClaimRequests:
         everything: whether a request has allocationMode All.
         configured: whether the claim or a class of it has configuration.
         first_states: the states of the constraints before any device is taken.
+        may_exceed: whether a choice of alternatives asks for more devices than a claim can get.
+        pools: the pools whose devices requests with allocationMode All have, if that is known.
     """
 
     claim: ResourceClaim
@@ -85,6 +90,10 @@ class ClaimRequests:
     everything: bool
     configured: bool
     first_states: tuple[State, ...] = field(init=False)
+    may_exceed: bool = field(init=False)
+    pools: list[Pool] | None = None
 
     def __post_init__(self) -> None:
         self.first_states = (None,) * len(self.constraints)
+        most = sum(max(option.count for option in options) for options in self.requests)
+        self.may_exceed = most > ALLOCATION_RESULTS_MAX

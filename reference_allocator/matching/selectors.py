@@ -99,7 +99,7 @@ class Selectors:
                 outcome = self._ask_any_device(expression, entry.id.driver)
             if outcome is not None:
                 return outcome
-        outcomes = entry.facts.outcomes
+        outcomes = entry.get_facts().outcomes
         outcome = outcomes.get(expression)
         if outcome is None:
             program = compile_selector(expression, features=self.environment)
@@ -126,10 +126,10 @@ class Selectors:
         Raises:
             CelRuntimeError: an attribute cannot be converted; every expression fails then.
         """
-        device = entry.facts.cel
+        device = entry.get_facts().cel
         if device is None:
             device = convert_device(self.environment, entry.id.driver, entry.device.raw)
-            entry.facts.cel = device
+            entry.get_facts().cel = device
         return device
 
 
@@ -185,7 +185,7 @@ class AttributeSource:
         expression = request.derived.get(name)
         if expression is None:
             return find_attribute(entry.device, entry.id.driver, name)
-        computed = entry.facts.derived
+        computed = entry.get_facts().derived
         attribute = computed.get(expression)
         if attribute is None:
             attribute = self._compute(entry, name, expression)
@@ -206,16 +206,16 @@ class AttributeSource:
         if name in request.derived:
             attribute = self.get_attribute(request, entry, name)
             return constraint.values_to_admit(attribute, entry.id, derived=True)
-        memo = entry.facts.values_to_admit
-        try:
-            return memo[name]
-        except KeyError:
-            pass
+        memo = (entry.facts or entry.get_facts()).values_to_admit
+        values = memo.get(name)
+        if values is not None:
+            return values
         attribute = find_attribute(entry.device, entry.id.driver, name)
         values = constraint.values_to_admit(attribute, entry.id)
-        if len(memo) >= _MAX_ATTRIBUTES:
-            memo.clear()
-        memo[name] = values
+        if values is not None:
+            if len(memo) >= _MAX_ATTRIBUTES:
+                memo.clear()
+            memo[name] = values
         return values
 
     def _compute(self, entry: PoolDevice, name: str, expression: str) -> Attribute:

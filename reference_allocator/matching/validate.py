@@ -96,6 +96,7 @@ class Validator:
                 for index, constraint in enumerate(constraints)
                 if constraint.applies_to(item.spec.name, item.parent)
             )
+            item.first_states = (None,) * len(constraints)
         prioritized = [bool(request.first_available) for request in claim.requests]
         configured = bool(claim.config) or any(
             item.device_class.config for alternatives in requests for item in alternatives
@@ -106,6 +107,8 @@ class Validator:
         self, remembered: ClaimRequests, matcher: Matcher, view: NodeView
     ) -> ClaimRequests:
         """Return the same claim with the devices that this node has for allocationMode All."""
+        if view.pools == remembered.pools:
+            return remembered
         requests: list[list[Request]] = []
         needed = 0
         for request, alternatives_before in zip(
@@ -117,11 +120,12 @@ class Validator:
             ]
             requests.append(alternatives)
             needed += _least_devices(remembered.claim, request.name, alternatives, needed)
-        return (
-            remembered
-            if requests == remembered.requests
-            else replace(remembered, requests=requests)
-        )
+        if requests != remembered.requests:
+            remembered = replace(remembered, requests=requests)
+            self._checked_claims[id(remembered.claim)] = remembered
+        of_node = any(pool.of_node for pool in view.pools)
+        remembered.pools = None if of_node else view.pools
+        return remembered
 
     def _check_gates(self, claim: api.ResourceClaim, request: api.DeviceRequest) -> None:
         where = f"claim {claim.ref}, request {request.name}"
@@ -200,6 +204,7 @@ class Validator:
             class_selectors=class_selectors,
             derived={item.name: item.expression for item in spec.derived_attributes},
             constraints=(),
+            first_states=(),
             kind=self._numbers.number_of((selection_kind, tolerations)),
             capacity_kind=capacity_kind,
             selection_kind=selection_kind,

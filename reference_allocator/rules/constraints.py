@@ -9,6 +9,7 @@ distinctAttributeConstraint in constraint.go; list semantics: KEP-5491.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from reference_allocator.api import Attribute, Constraint, Device, DeviceId
@@ -45,12 +46,18 @@ def comparable_values(attribute: Attribute, *, lists: bool) -> frozenset[Key] | 
     if attribute.kind is None or (attribute.is_list and not lists):
         return None
     if attribute.kind != "version":
-        return frozenset((attribute.kind, value) for value in attribute.values)
+        return _share(frozenset((attribute.kind, value) for value in attribute.values))
     try:
         versions = [parse_semver(str(value)) for value in attribute.values]
     except SemverError:
         return None
-    return frozenset(("version", version.precedence) for version in versions)
+    return _share(frozenset(("version", version.precedence) for version in versions))
+
+
+@lru_cache(maxsize=4096)
+def _share(values: frozenset[Key]) -> frozenset[Key]:
+    """Return one object for equal values, which the devices of a cluster mostly have."""
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +102,10 @@ class AttributeConstraint:
         if self.lists:
             if attribute.kind is None:
                 return None
-            return frozenset((attribute.kind, value) for value in attribute.values)
+            return _share(frozenset((attribute.kind, value) for value in attribute.values))
         if attribute.kind is None or attribute.is_list:
-            return frozenset({None})
-        return frozenset({(attribute.kind, attribute.values[0])})
+            return _INCOMPARABLE
+        return _share(frozenset({(attribute.kind, attribute.values[0])}))
 
     def values_to_admit(
         self, attribute: Attribute | None, device: DeviceId, *, derived: bool = False
@@ -135,7 +142,7 @@ class AttributeConstraint:
             if state & values or (not self.lists and None in values):
                 return None
             return state | values
-        if state and state == values and None not in state:
+        if values is state and state and state is not _INCOMPARABLE:  # See `_share`.
             return state
         shared = (state & values) - _INCOMPARABLE
         return shared or None

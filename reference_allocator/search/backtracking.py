@@ -17,18 +17,20 @@ from collections.abc import Sequence
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.errors import AllocationError, SearchTimeoutError
-from reference_allocator.matching.matcher import PLAIN, UNSUITABLE
+from reference_allocator.matching.matcher import PLAIN, UNSUITABLE, Matcher
 from reference_allocator.matching.resolved import ClaimRequests, Request
 from reference_allocator.search.frames import (
     END_OF_CLAIM,
     EXCEEDED,
     FAILED,
     FOUND,
+    NOTHING_CHARGED,
     AlternativesFrame,
     DeviceFrame,
     Ending,
-    EndOfClaim,
+    Frame,
     Position,
+    Tried,
 )
 from reference_allocator.search.pruning import START_AFTER, Pruner
 from reference_allocator.search.usage import Usage
@@ -37,45 +39,56 @@ _MANY_CANDIDATES = 1024
 """The number of candidates from which on the deadline is looked at when none of them is taken."""
 
 _CHECK_EVERY_STEPS = 16
-"""The number of steps after which the deadline is looked at; it is in the first one."""
+"""The number of steps after which the deadline is looked at; who rates a device does so, too."""
 
 
 class Search:
-    """One search on one node.
+    """The search on one node after the other: each begins with nothing given out.
 
     Attributes:
-        steps: how many partial solutions have been looked at, counted as upstream counts them.
+        steps: how many partial solutions the last search looked at, counted as upstream counts.
+        stack: what it has decided; of a solution all, in the order of claims and requests.
     """
 
-    def __init__(self, claims: Sequence[ClaimRequests], usage: Usage) -> None:
-        matcher = usage.matcher
-        self._claims = claims
-        self._usage = usage
-        self._view = matcher.view
+    def __init__(self, matcher: Matcher) -> None:
+        self._usage = Usage(matcher)
+        self.steps = 0
+        self.stack: list[Frame] = []
         # Each device of a request is looked for from the first candidate on.
         self._repeats = matcher.repeats_devices
+        self._claims: Sequence[ClaimRequests] = ()
         self._pruner: Pruner | None = None
-        self._stack: list[EndOfClaim | AlternativesFrame | DeviceFrame] = []
         self._failures = 0
         self._next_check = 0
-        self.steps = 0
 
-    def run(self) -> bool:
-        """Search; return whether there is a solution, which `usage.results` then has by claim.
+    def run(self, claims: Sequence[ClaimRequests]) -> bool:
+        """Search on the node of the matcher's view; return whether `stack` then has a solution.
 
         Raises:
             AllocationError: an error was reached.
             SearchTimeoutError: the deadline passed.
         """
-        stack = self._stack
-        ending = self._take_requests(0, 0)
+        self._usage.begin()
+        self._claims = claims
+        self.stack = []
+        self.steps = self._failures = 0
+        self._next_check = _CHECK_EVERY_STEPS
+        try:
+            ending = self._take_requests(0, 0)
+            return ending is FOUND or self._backtrack(ending)
+        finally:
+            self._pruner = None  # It can be large.
+
+    def _backtrack(self, ending: Ending) -> bool:
+        """Go back from an ending to what can be decided in another way, until that is found."""
+        stack = self.stack
         while ending is not FOUND:
             if not stack:
                 return False
             frame = stack[-1]
-            if frame.__class__ is DeviceFrame:
+            if isinstance(frame, tuple):
                 ending = self._retry_device(frame, ending)
-            elif frame.__class__ is AlternativesFrame:
+            elif isinstance(frame, AlternativesFrame):
                 ending = self._retry_alternative(frame, ending)
             else:
                 stack.pop()
@@ -84,113 +97,191 @@ class Search:
                 ending = FAILED
         return True
 
-    def list_chosen(self) -> dict[tuple[int, int], int]:
-        """Return the alternatives of the solution: (claim index, request index) -> its index."""
-        return {
-            (frame.claim_index, frame.request_index): frame.index
-            for frame in self._stack
-            if isinstance(frame, AlternativesFrame)
-        }
-
     def _active_pruner(self) -> Pruner | None:
         """Return what cuts subtrees, once so much has failed that it is worth its cost."""
         if self._pruner is None:
             if self._failures < START_AFTER:
                 return None
-            self._pruner = Pruner(self._claims, self._view, self._usage)
+            self._pruner = Pruner(self._claims, self._usage)
         return self._pruner if self._pruner.active else None
 
-    def _take_requests(self, claim_index: int, request_index: int) -> Ending:
-        """Take devices from a request on, until one cannot get them or all are found."""
-        claims = self._claims
-        while claim_index < len(claims):
-            claim = claims[claim_index]
+    def _take_requests(
+        self, claim_index: int, request_index: int, request: Request | None = None
+    ) -> Ending:
+        """Take devices from a request on, until one cannot get them or all are found.
+
+        ``request``: the alternative of the first that is to be tried, if another one was before.
+        """
+        for number in range(claim_index, len(self._claims)):
+            claim = self._claims[number]
             for index in range(request_index, len(claim.requests)):
-                if claim.prioritized[index]:
-                    self.steps += 1
-                    self._stack.append(AlternativesFrame(claim_index, index))
-                ending = self._take_devices(claim_index, index, claim.requests[index][0], 0, 0)
+                if request is None:
+                    if claim.prioritized[index]:
+                        self.steps += 1
+                        self.stack.append(AlternativesFrame(number, index))
+                    request = claim.requests[index][0]
+                self.steps += 1
+                if self.steps > self._next_check:
+                    self._check_deadline()
+                if claim.may_exceed:
+                    room = ALLOCATION_RESULTS_MAX - self._count_devices(number)
+                    if request.count > room:
+                        return EXCEEDED
+                if request.all_devices is None:
+                    ending = self._take_devices(number, index, request, 0, 0)
+                else:
+                    ending = self._take_exactly(number, index, request, request.all_devices)
                 if ending is not None:
                     return ending
+                request = None
             self.steps += 1
-            self._stack.append(END_OF_CLAIM)
-            claim_index, request_index = claim_index + 1, 0
+            self.stack.append(END_OF_CLAIM)
+            request_index = 0
         self.steps += 1
         return FOUND
 
-    def _continue_with(
-        self, claim_index: int, request_index: int, request: Request, index: int, start: int
-    ) -> Ending:
-        ending = self._take_devices(claim_index, request_index, request, index, start)
-        return self._take_requests(claim_index, request_index + 1) if ending is None else ending
+    def _count_devices(self, claim_index: int) -> int:
+        """Return how many devices a claim has."""
+        return sum(isinstance(frame, tuple) and frame[0] == claim_index for frame in self.stack)
 
     def _take_devices(
-        self, claim_index: int, request_index: int, request: Request, index: int, start: int
+        self,
+        claim_index: int,
+        request_index: int,
+        request: Request,
+        index: int,
+        start: int,
+        tried: Tried | None = None,
     ) -> Ending | None:
-        """Take the devices of a request from `index` on; return None when it has all of them."""
-        count, all_devices = request.count, request.all_devices
-        room = ALLOCATION_RESULTS_MAX - len(self._usage.results[claim_index])
-        exceeds = count - index > room
-        while True:
-            self.steps += 1
-            if self.steps > self._next_check:
-                self._check_deadline()
-            if index >= count:
-                return FAILED if all_devices == () else None  # All means one device at least.
-            if exceeds:
-                return EXCEEDED
-            frame = DeviceFrame(claim_index, request_index, request, index, start)
-            if all_devices is None:
-                if not self._take_next(frame):
-                    return FAILED
-                start = 0 if self._repeats else frame.position + 1
-            elif self._take_exactly(frame, all_devices[index]):
-                frame.only = True
-            else:
-                return FAILED
-            self._stack.append(frame)
-            index += 1
+        """Take the devices of a request from `index` on; return None when it has all of them.
 
-    def _take_exactly(self, frame: DeviceFrame, entry: PoolDevice) -> bool:
-        """Take the device that a request for all devices needs; return False where it cannot."""
-        usage, request = self._usage, frame.request
-        suits = entry.suitability.get(request.kind)
-        if suits is None:
-            suits = usage.matcher.rate_device(request, entry)
-        if suits == UNSUITABLE or not usage.is_available(request, entry, frame.claim_index):
-            return False
-        if entry.use.shares and usage.is_kept_by_shares(request, entry):
-            return False
-        if suits == PLAIN and not entry.use.capacity:
-            return usage.take_plain(frame, entry, must=True)
-        return usage.take(frame, entry, self._view.pool_of(entry), must=True)
+        Args:
+            start: the first candidate that may be taken for the first of them.
+            tried: what was tried for it before.
+        """
+        usage, kind, admin = self._usage, request.kind, request.admin_access
+        view, taken_by, constrained = usage.matcher.view, usage.taken_by, request.constraints
+        candidates, count, owner = view.candidates, request.count, (claim_index,)
+        ratings = view.ratings.get(kind) or view.start_ratings(kind)
+        pruner = self._active_pruner() if self._failures else None
+        positions = iter(range(start, len(candidates)))
+        while index < count:
+            for position in positions:
+                suits = ratings[position]
+                if suits == UNSUITABLE:
+                    continue
+                entry = candidates[position]
+                use = entry.use
+                if (use.held or use in taken_by) and not (
+                    admin and claim_index not in taken_by.get(use, ())
+                ):
+                    continue
+                if pruner is not None:
+                    tried = tried or Tried()
+                    if tried.state is None:
+                        total = self._count_devices(claim_index)
+                        at = Position(claim_index, request_index, request, index, position, total)
+                        if not pruner.is_open(at, tried):
+                            return self._end_request(tried)
+                    if pruner.kind_of_candidate(position) in tried.failed:
+                        continue
+                if suits is None:
+                    suits = ratings[position] = usage.matcher.rate_device(request, entry)
+                    if suits == UNSUITABLE:
+                        continue
+                if use.shares and usage.is_kept_by_shares(request, entry):
+                    continue
+                if suits != PLAIN or use.capacity:
+                    undo = usage.charge(claim_index, request, entry, view.pool_at[position])
+                elif constrained:
+                    undo = usage.constrain(claim_index, request, entry)
+                else:
+                    undo = NOTHING_CHARGED
+                if undo is not None:
+                    break
+            else:
+                return self._end_request(tried)
+            frame = claim_index, request_index, request, index, position, entry, undo, tried
+            if not entry.shareable:
+                taken_by[use] = (*taken_by[use], claim_index) if use in taken_by else owner
+            self.stack.append(frame)
+            self.steps += 1
+            index, tried = index + 1, None
+            if self._repeats:
+                positions = iter(range(len(candidates)))
+        return None
+
+    def _end_request(self, tried: Tried | None) -> Ending:
+        """End a request that cannot get its next device: there is no solution from here.
+
+        Every candidate was tried, or stands for one that was.
+        """
+        matcher = self._usage.matcher
+        view = matcher.view
+        if len(view.candidates) >= _MANY_CANDIDATES:
+            self._check_deadline()
+        if tried is not None and tried.state is not None and self._pruner is not None:
+            self._pruner.remember_failure(tried.state)
+        if view.has_invalid and matcher.rules.fails_pod_for_invalid_pool:
+            invalid = next(pool for pool in view.pools if pool.invalid_reason)
+            raise AllocationError(f"pool {invalid.id.pool} is invalid: {invalid.invalid_reason}")
+        return FAILED
+
+    def _take_exactly(
+        self,
+        claim_index: int,
+        request_index: int,
+        request: Request,
+        devices: tuple[PoolDevice, ...],
+    ) -> Ending | None:
+        """Take all devices that a request for all devices needs; return None when it has them."""
+        usage, kind, constrained = self._usage, request.kind, request.constraints
+        view, taken_by, owner = usage.matcher.view, usage.taken_by, (claim_index,)
+        for index, entry in enumerate(devices):
+            use, suits = entry.use, entry.suitability.get(kind)
+            if suits is None:
+                suits = usage.matcher.rate_device(request, entry)
+            if suits == UNSUITABLE or not usage.is_available(request, entry, claim_index):
+                return FAILED
+            if use.shares and usage.is_kept_by_shares(request, entry):
+                return FAILED
+            if suits != PLAIN or use.capacity:
+                undo = usage.charge(claim_index, request, entry, view.pool_of(entry))
+            elif constrained:
+                undo = usage.constrain(claim_index, request, entry)
+            else:
+                undo = NOTHING_CHARGED
+            if undo is None:
+                return FAILED
+            frame = claim_index, request_index, request, index, index, entry, undo, None
+            if not entry.shareable:
+                taken_by[use] = (*taken_by[use], claim_index) if use in taken_by else owner
+            self.stack.append(frame)
+            self.steps += 1
+        return None if devices else FAILED  # All means one device at least.
 
     def _retry_device(self, frame: DeviceFrame, ending: Ending) -> Ending:
         """Give a device back that led nowhere, and go on with another."""
+        claim_index, request_index, request, index, position, _, _, tried = frame
+        self.stack.pop()
         self._usage.give_back(frame)
-        if frame.only:  # The request needs every device that it takes: no other can stand in.
-            self._stack.pop()
+        if request.all_devices is not None:  # No other can stand in.
             return ending
         self._failures += 1
         if ending is EXCEEDED:  # Another device does not change the numbers.
-            self._stack.pop()
             return ending
+        if self.steps > self._next_check:
+            self._check_deadline()
         pruner = self._active_pruner()
         if pruner is not None:
-            if frame.failed is None:
-                frame.failed = set()
-            frame.failed.add(pruner.kind_of_candidate(frame.position))
-        frame.position += 1
-        if not self._take_next(frame):
-            self._stack.pop()
-            return FAILED
-        return self._continue_with(
-            frame.claim_index,
-            frame.request_index,
-            frame.request,
-            frame.index + 1,
-            0 if self._repeats else frame.position + 1,
+            tried = tried or Tried()
+            tried.failed.add(pruner.kind_of_candidate(position))
+        next_ending = self._take_devices(
+            claim_index, request_index, request, index, position + 1, tried
         )
+        if next_ending is None:
+            return self._take_requests(claim_index, request_index + 1)
+        return next_ending
 
     def _retry_alternative(self, frame: AlternativesFrame, ending: Ending) -> Ending:
         if ending is not EXCEEDED:
@@ -198,66 +289,13 @@ class Search:
         frame.index += 1
         alternatives = self._claims[frame.claim_index].requests[frame.request_index]
         if frame.index >= len(alternatives):
-            self._stack.pop()
+            self.stack.pop()
             return EXCEEDED if frame.all_exceeded else FAILED
         request = alternatives[frame.index]
-        return self._continue_with(frame.claim_index, frame.request_index, request, 0, 0)
-
-    def _take_next(self, frame: DeviceFrame) -> bool:
-        """Take the next candidate that can be taken; return False where there is none."""
-        usage, request = self._usage, frame.request
-        candidates = self._view.candidates
-        pruner = self._active_pruner() if self._failures else None
-        kind, admin = request.kind, request.admin_access
-        taken_by = usage.taken_by
-        for position in range(frame.position, len(candidates)):
-            entry = candidates[position]
-            suits = entry.suitability.get(kind)
-            if suits == UNSUITABLE:
-                continue
-            use = entry.use
-            if admin:
-                if frame.claim_index in taken_by.get(use, ()):
-                    continue
-            elif use.held or use in taken_by:
-                continue
-            if pruner is not None:
-                if frame.state is None:
-                    at = Position(
-                        frame.claim_index, frame.request_index, request, frame.index, position
-                    )
-                    if not pruner.can_succeed(at):
-                        break
-                    frame.state = pruner.state_at(at)
-                    if pruner.has_failed(frame.state):
-                        break
-                if frame.failed and pruner.kind_of_candidate(position) in frame.failed:
-                    continue
-            if suits is None:
-                suits = usage.matcher.rate_device(request, entry)
-                if suits == UNSUITABLE:
-                    continue
-            if use.shares and usage.is_kept_by_shares(request, entry):
-                continue
-            if suits == PLAIN and not use.capacity:
-                taken = usage.take_plain(frame, entry, must=False)
-            else:
-                taken = usage.take(frame, entry, self._view.pool_at[position], must=False)
-            if taken:
-                frame.position = position
-                return True
-        if len(candidates) >= _MANY_CANDIDATES:
-            self._check_deadline()
-        # Every candidate was tried, or stands for one that was: from here there is no solution.
-        if pruner is not None and frame.state is not None:
-            pruner.remember_failure(frame.state)
-        if self._view.has_invalid and usage.matcher.rules.fails_pod_for_invalid_pool:
-            invalid = next(pool for pool in self._view.pools if pool.invalid_reason)
-            raise AllocationError(f"pool {invalid.id.pool} is invalid: {invalid.invalid_reason}")
-        return False
+        return self._take_requests(frame.claim_index, frame.request_index, request)
 
     def _check_deadline(self) -> None:
-        self._next_check = self.steps + _CHECK_EVERY_STEPS - 1
+        self._next_check = self.steps + _CHECK_EVERY_STEPS
         deadline = self._usage.matcher.deadline
         if deadline is not None and time.monotonic() >= deadline:
             raise SearchTimeoutError

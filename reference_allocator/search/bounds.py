@@ -167,7 +167,7 @@ class Bounds:
             if not possible:
                 return None
         needs = list(merged.values())
-        states = self._usage.constraint_states[number]
+        states = self._usage.constraint_states.get(number, claim.first_states)
         for constraint_index, constraint in enumerate(claim.constraints):
             if not can_satisfy(constraint, constraint_index, states[constraint_index], needs):
                 return None

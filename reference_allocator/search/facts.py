@@ -15,7 +15,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.errors import AllocationError
@@ -93,7 +92,7 @@ class CandidateFacts:
         for claim in claims:
             for request in (item for options in claim.requests for item in options):
                 facts._add_request(request, candidates, usage)
-        if facts.fallible and any(_can_exceed(claim) for claim in claims):
+        if facts.fallible and any(claim.may_exceed for claim in claims):
             return None  # "Exceeded" leaves candidates untried, so their order matters for errors.
         facts._classify()
         return facts
@@ -181,12 +180,6 @@ class CandidateFacts:
             candidates[position].shareable for position in positions
         )
         return RequestFacts(tuple(positions), 0, exclusive, fallible, values)
-
-
-def _can_exceed(claim: ClaimRequests) -> bool:
-    """Return whether a choice of alternatives can ask for more devices than a claim can get."""
-    most = sum(max(option.count for option in options) for options in claim.requests)
-    return most > ALLOCATION_RESULTS_MAX
 
 
 def _own_features(entry: PoolDevice, pool: Pool) -> list[Hashable]:

@@ -6,7 +6,7 @@ claim that has all its devices; a part of the search that ended says how (`Endin
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -16,6 +16,17 @@ from reference_allocator.matching.resolved import Request
 from reference_allocator.rules.capacity import Consumption
 from reference_allocator.rules.constraints import State
 from reference_allocator.search.partitions import CounterStock, Moment
+
+Shares = tuple[int, Mapping[str, int]]
+"""The shares of one device that a search has given out: how many there are; and capacity name ->
+what they take together, in units of 1e-9."""
+
+Undo = tuple[
+    Consumption | None, Shares | None, tuple[State, ...] | None, tuple[CounterStock, Moment] | None
+]
+"""How a device is given back: for a share what it takes, else None; the shares of the device before
+it; the constraints' states before it, or None where they did not change; and the counters that it
+draws on, with what was left of them before, or None."""
 
 
 class Ending(Enum):
@@ -36,6 +47,7 @@ class Position(NamedTuple):
         request: the alternative that is being tried.
         taken_count: how many devices the request has.
         start: the first candidate that may be tried for the next device.
+        total: how many devices the claim has.
     """
 
     claim_index: int
@@ -43,6 +55,7 @@ class Position(NamedTuple):
     request: Request
     taken_count: int
     start: int
+    total: int
 
 
 class EndOfClaim:
@@ -65,39 +78,32 @@ class AlternativesFrame:
 
 
 @dataclass(slots=True, eq=False)
-class DeviceFrame:
-    """One device of a request: the one that it has, how to take it back, and what can be tried.
+class Tried:
+    """The candidates that were tried in vain for one device of a request; only where cuts are made.
 
     Attributes:
-        claim_index: the index of the request's claim.
-        request: the request, or the alternative that is being tried.
-        index: the number of the device within its request.
-        position: the candidate that is taken or to be tried next.
-        entry: the device that is taken; set by `Usage.take`.
-        only: whether no other may be tried (allocationMode All).
-        consumption: for a share of a device what the share takes, else None.
-        states: the constraints' states before it was taken, or None where they did not change.
-        charged: the counters that it draws on, and what was left of them before, or None.
-        state: the state of the search before the device, as `Pruner.state_at` has it, once asked.
-        failed: kinds of candidates that were tried in vain.
+        state: the state of the search before the device, once `Pruner.is_open` has been asked.
+        failed: their kinds.
     """
 
-    claim_index: int
-    request_index: int
-    request: Request
-    index: int
-    position: int
-    entry: PoolDevice = field(init=False)
-    only: bool = False
-    consumption: Consumption | None = None
-    states: tuple[State, ...] | None = None
-    charged: tuple[CounterStock, Moment] | None = None
     state: Hashable = None
-    failed: set[Hashable] | None = None
+    failed: set[Hashable] = field(default_factory=set)
 
+
+DeviceFrame = tuple[int, int, Request, int, int, PoolDevice, Undo, Tried | None]
+"""One device of a request: the one that it has, how to give it back, and what can be tried.
+
+The index of the claim; that of its request; the request, or the alternative that is being tried;
+the number of the device within it; the position of the candidate that is taken; this candidate;
+what `Usage.charge` has returned for it; and what was tried before it. A plain tuple, because a
+decision makes one for each of its devices.
+"""
+Frame = EndOfClaim | AlternativesFrame | DeviceFrame
 
 END_OF_CLAIM: Final = EndOfClaim()
 # Members of an enumeration are looked up slowly.
 FOUND: Final = Ending.FOUND
 FAILED: Final = Ending.FAILED
 EXCEEDED: Final = Ending.EXCEEDED
+NOTHING_CHARGED: Final[Undo] = (None, None, None, None)
+"""A device that is given back by the claim alone: nothing else has changed."""

@@ -19,12 +19,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.state import DeviceUse
 from reference_allocator.matching.resolved import ClaimRequests
 from reference_allocator.search.bounds import Bounds
 from reference_allocator.search.facts import CandidateFacts
-from reference_allocator.search.frames import Position
+from reference_allocator.search.frames import Position, Tried
 from reference_allocator.search.usage import Usage
 
 START_AFTER: Final = 16
@@ -40,7 +39,8 @@ class Pruner:
         active: whether cuts may be made at all.
     """
 
-    def __init__(self, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage) -> None:
+    def __init__(self, claims: Sequence[ClaimRequests], usage: Usage) -> None:
+        view = usage.matcher.view
         self._view = view
         self._usage = usage
         self._facts = CandidateFacts.gather(claims, view, usage)
@@ -58,10 +58,16 @@ class Pruner:
                 entry.use: position for position, entry in enumerate(view.candidates)
             }
 
-    def can_succeed(self, at: Position) -> bool:
-        """Return whether numbers do not forbid it (`Bounds.can_succeed`); call while `active`."""
+    def is_open(self, at: Position, tried: Tried) -> bool:
+        """Return whether there may be a solution from a point on; call while `active`.
+
+        ``tried``: gets the state of the search at that point, which it does not have yet.
+        """
         assert self._bounds is not None
-        return not self._counts_devices or self._bounds.can_succeed(at)
+        if self._counts_devices and not self._bounds.can_succeed(at):
+            return False
+        tried.state = self._state_at(at)
+        return tried.state not in self._failed
 
     def kind_of_candidate(self, position: int) -> Hashable:
         """Return a key, equal for candidates that are interchangeable now; only while `active`."""
@@ -69,7 +75,7 @@ class Pruner:
         use = self._view.candidates[position].use
         return self._facts.class_of[position], self._use_by_search(use)
 
-    def state_at(self, at: Position) -> Hashable:
+    def _state_at(self, at: Position) -> Hashable:
         """Return a key, equal for moments that can be turned into one another; while `active`.
 
         Free candidates count per class, separately for those that the request in work may still
@@ -100,20 +106,16 @@ class Pruner:
             at.request_index,
             id(at.request),
             at.taken_count,
-            len(usage.results[at.claim_index]),
-            usage.constraint_states[at.claim_index],
+            at.total,
+            usage.constraint_states.get(at.claim_index, at.request.first_states),
             tuple(free_from_start),
             tuple(free_before_start),
             tuple(sorted(special, key=repr)),
             usage.shared_state(),
         )
 
-    def has_failed(self, state: Hashable) -> bool:
-        """Return whether the search has failed from a state of `state_at`."""
-        return state in self._failed
-
     def remember_failure(self, state: Hashable) -> None:
-        """Remember that the search has failed from a state of `state_at`."""
+        """Remember that the search has failed from a state of `Tried.state`."""
         if len(self._failed) < _MEMO_MAX:
             self._failed.add(state)
 
@@ -124,6 +126,7 @@ class Pruner:
         if claims:
             return tuple(sorted(claims)) if self._facts.has_admin else "taken"
         shares = self._usage.shares.get(use)
-        if shares is not None and shares.count:
-            return shares.count, tuple(sorted(shares.amounts.items()))
+        if shares is not None:
+            count, amounts = shares
+            return count, tuple(sorted(amounts.items()))
         return ()

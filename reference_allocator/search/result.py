@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from reference_allocator import api
+from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.gates import MinorRules
+from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests, Request
-from reference_allocator.search.frames import DeviceFrame
+from reference_allocator.search.frames import (
+    END_OF_CLAIM,
+    NOTHING_CHARGED,
+    AlternativesFrame,
+    Frame,
+)
 
 ShareIds = Callable[[str], str]
 """A function that makes a share id from a text that is unique for the share."""
@@ -25,55 +32,60 @@ def derived_share_id(text: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, text))
 
 
-def allocation_result(
-    claim: ClaimRequests,
-    config: list[dict[str, Any]],
-    taken_devices: Sequence[DeviceFrame],
-    node: api.Node,
-    features: Features,
-    rules: MinorRules,
-    share_ids: ShareIds,
-) -> dict[str, Any]:
-    """Make the v1 AllocationResult of one claim.
+def allocation_results(
+    claims: Sequence[ClaimRequests], stack: Sequence[Frame], matcher: Matcher, share_ids: ShareIds
+) -> tuple[dict[str, Any], ...]:
+    """Make the v1 AllocationResults of claims; where they say the same they share objects.
 
     Args:
-        config: what `config_results` returns.
-        taken_devices: the devices in the order in which they were found.
-        features: the features, which say what results may contain.
-        rules: those of the minor, which say it, too.
+        stack: the solution of a search for these claims (`Search.stack`).
+        matcher: its features and rules say what results may contain, its view whose they are.
 
     Raises:
         AllocationError: a slice has a node selector with several terms.
     """
+    allocations: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
-    for item in taken_devices:
-        request, entry = item.request, item.entry
-        driver, pool, device = entry.id
-        device_result: dict[str, Any] = {
-            "request": request.name,
-            "driver": driver,
-            "pool": pool,
-            "device": device,
-        }
-        if request.special:
-            _add_request_fields(device_result, request, rules)
-        if entry.special:
-            _add_device_fields(device_result, entry, features)
-        if item.consumption is not None:
-            unique = claim.claim.uid or claim.claim.ref
-            device_result["shareID"] = share_ids(
-                f"{unique}#{len(results)}:{driver}/{pool}/{device}"
-            )
-            if item.consumption.texts:
-                device_result["consumedCapacity"] = dict(item.consumption.texts)
-        results.append(device_result)
-    devices: dict[str, Any] = {"results": results} if results else {}
-    if config:
-        devices["config"] = config
-    selector = _node_selector(taken_devices, node, claim)
-    return (
-        {"devices": devices} if selector is None else {"devices": devices, "nodeSelector": selector}
-    )
+    special = False
+    for frame in stack:
+        if isinstance(frame, tuple):
+            _, _, request, _, _, entry, undo, _ = frame
+            published = entry.slice
+            device_result: dict[str, Any] = {
+                "request": request.name,
+                "driver": published.driver,
+                "pool": published.pool,
+                "device": entry.device.name,
+            }
+            if request.special:
+                _add_request_fields(device_result, request, matcher.rules)
+            if entry.special:
+                special = True
+                _add_device_fields(device_result, entry, matcher.features)
+            if undo is not NOTHING_CHARGED and (consumption := undo[0]) is not None:
+                claim = claims[len(allocations)].claim
+                text = f"{claim.uid or claim.ref}#{len(results)}:{entry.id}"
+                device_result["shareID"] = share_ids(text)
+                if consumption.texts:
+                    device_result["consumedCapacity"] = dict(consumption.texts)
+            results.append(device_result)
+        elif frame is END_OF_CLAIM:
+            number = len(allocations)
+            devices: dict[str, Any] = {"results": results} if results else {}
+            if claims[number].configured:
+                config = _config_of(number, claims[number], stack, matcher.rules)
+                if config:
+                    devices["config"] = config
+            allocation: dict[str, Any] = {"devices": devices}
+            if special:
+                selector = _node_selector(number, claims[number], stack, matcher.view)
+                if selector is not None:
+                    allocation["nodeSelector"] = selector
+            elif results:
+                allocation["nodeSelector"] = matcher.view.own_selector()
+            allocations.append(allocation)
+            results, special = [], False
+    return tuple(allocations)
 
 
 def _add_request_fields(result: dict[str, Any], request: Request, rules: MinorRules) -> None:
@@ -95,17 +107,21 @@ def _add_device_fields(result: dict[str, Any], entry: PoolDevice, features: Feat
 
 
 def _node_selector(
-    taken_devices: Iterable[DeviceFrame], node: api.Node, claim: ClaimRequests
+    number: int, claim: ClaimRequests, stack: Sequence[Frame], view: NodeView
 ) -> dict[str, Any] | None:
-    """Return the selector of nodes that can use the devices: of one node, several, or None: any."""
+    """Return the selector of nodes that can use a claim's devices: one, several, or None: any."""
     fields: list[Mapping[str, Any]] = []
     expressions: list[Mapping[str, Any]] = []
-    for item in taken_devices:
-        device = item.entry.device
-        placed = device if item.entry.slice.per_device_node_selection else item.entry.slice
+    for frame in stack:
+        if not isinstance(frame, tuple) or frame[0] != number:
+            continue
+        entry = frame[5]
+        if not entry.special:
+            return view.own_selector()
+        device = entry.device
+        placed = device if entry.slice.per_device_node_selection else entry.slice
         if placed.node_name is not None or device.binds_to_node:
-            name = {"key": "metadata.name", "operator": "In", "values": [node.name]}
-            return {"nodeSelectorTerms": [{"matchFields": [name]}]}
+            return view.own_selector()
         selector = placed.node_selector
         if selector is None or not selector.terms:
             continue
@@ -139,6 +155,19 @@ def _comparable_requirement(requirement: Mapping[str, Any]) -> tuple[str, str, f
         requirement.get("operator", ""),
         frozenset(requirement.get("values") or ()),
     )
+
+
+def _config_of(
+    number: int, claim: ClaimRequests, stack: Sequence[Frame], rules: MinorRules
+) -> list[dict[str, Any]]:
+    alternatives = {
+        frame.request_index: frame.index
+        for frame in stack
+        if isinstance(frame, AlternativesFrame) and frame.claim_index == number
+    }
+    chosen = [options[alternatives.get(index, 0)] for index, options in enumerate(claim.requests)]
+    names = [request.name for request in chosen]
+    return config_results(claim.claim, names, [request.device_class for request in chosen], rules)
 
 
 def config_results(

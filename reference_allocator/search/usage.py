@@ -6,61 +6,49 @@ that two moments of a search can be recognised as equal.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable
 from typing import Final
 
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.cluster.state import DeviceUse
 from reference_allocator.errors import AllocationError
-from reference_allocator.features import Features
 from reference_allocator.matching.matcher import Matcher
-from reference_allocator.matching.resolved import ClaimRequests, Request
+from reference_allocator.matching.resolved import Request
 from reference_allocator.rules.capacity import Consumption, capacity_suffices
 from reference_allocator.rules.constraints import State
 from reference_allocator.search import partitions
-from reference_allocator.search.frames import DeviceFrame
+from reference_allocator.search.frames import NOTHING_CHARGED, DeviceFrame, Shares, Undo
 
-_NOTHING: Final[Mapping[str, int]] = {}
-
-
-@dataclass(slots=True, eq=False)
-class Shares:
-    """The shares of one device that a search has given out.
-
-    Attributes:
-        count: how many there are.
-        amounts: capacity name -> what they take together, in units of 1e-9.
-    """
-
-    count: int = 0
-    amounts: dict[str, int] = field(default_factory=dict)
+_NO_SHARES: Final[Shares] = (0, {})
 
 
 class Usage:
     """The devices, shares, counters and constraint states of one search on one node.
 
+    Whoever takes a device for a claim asks the rules that are in the way (`charge`, `constrain`),
+    and puts it into `taken_by` if it cannot be shared.
+
     Attributes:
         matcher: what says which devices suit which requests.
         taken_by: device -> indices of the claims that it is being allocated for, one at least.
-        shares: device -> the shares of it that are being allocated.
-        constraint_states: for each claim the states of its constraints.
-        results: for each claim the devices that it has got.
+        shares: device -> the shares of it that are being allocated, one at least.
+        constraint_states: claim index -> the states of its constraints; `Request.first_states`
+            where no device was let in yet.
     """
 
-    def __init__(
-        self, features: Features, claims: Sequence[ClaimRequests], matcher: Matcher
-    ) -> None:
-        self._features = features
+    def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
         self._stocks: dict[Pool, partitions.CounterStock] = {}
-        self.taken_by: dict[DeviceUse, list[int]] = {}
+        self.taken_by: dict[DeviceUse, tuple[int, ...]] = {}
         self.shares: dict[DeviceUse, Shares] = {}
-        self.constraint_states: list[tuple[State, ...]] = []
-        self.results: list[list[DeviceFrame]] = []
-        for claim in claims:
-            self.constraint_states.append(claim.first_states)
-            self.results.append([])
+        self.constraint_states: dict[int, tuple[State, ...]] = {}
+
+    def begin(self) -> None:
+        """Begin another search: nothing is given out."""
+        self._stocks.clear()
+        self.taken_by.clear()
+        self.shares.clear()
+        self.constraint_states.clear()
 
     def is_available(self, request: Request, entry: PoolDevice, claim_index: int) -> bool:
         """Return whether no claim is in the way: with admin access, only the same claim can be."""
@@ -77,40 +65,36 @@ class Usage:
             and not request.admin_access
         )
 
-    def take_plain(self, frame: DeviceFrame, entry: PoolDevice, *, must: bool) -> bool:
-        """Give as `take` does a device that only the claim's constraints can forbid (`PLAIN`)."""
-        frame.entry = entry
-        if frame.request.constraints:
-            if not self._admit(frame, must=must):
-                return False
-            if frame.states is not None:
-                self._swap_states(frame)
-        claim_index, use = frame.claim_index, entry.use
-        if use in self.taken_by:
-            self.taken_by[use].append(claim_index)
-        else:
-            self.taken_by[use] = [claim_index]
-        self.results[claim_index].append(frame)
-        return True
+    def constrain(self, claim_index: int, request: Request, entry: PoolDevice) -> Undo | None:
+        """Do as `charge` for a device that only the claim's constraints can forbid (`PLAIN`)."""
+        states = self.constraint_states.get(claim_index, request.first_states)
+        admitted = self._admit(states, request, entry)
+        if admitted is None:
+            return None
+        if admitted is states:
+            return NOTHING_CHARGED
+        self.constraint_states[claim_index] = admitted
+        return None, None, states, None
 
-    def take(self, frame: DeviceFrame, entry: PoolDevice, pool: Pool, *, must: bool) -> bool:
-        """Give the device to the frame's request; return False where a rule forbids it.
+    def charge(
+        self, claim_index: int, request: Request, entry: PoolDevice, pool: Pool
+    ) -> Undo | None:
+        """Charge a device for a request; return how to give it back, None where a rule forbids it.
 
         The caller has checked that it suits the request and is available. The order of the checks
-        is upstream's.
+        is upstream's. A request for all devices needs exactly this one: then a constraint in the
+        way is an error.
 
         Args:
             pool: its pool, for counters and groups.
-            must: whether the request needs exactly this device (allocationMode All): then a
-                constraint in the way is an error.
 
         Raises:
             AllocationError: a constraint forbids what must be, or a derived attribute cannot be
                 computed.
         """
-        frame.entry = entry
-        use, request = entry.use, frame.request
-        consumption = entry.facts.consumptions.get(request.capacity_kind)
+        use = entry.use
+        facts = entry.facts
+        consumption = None if facts is None else facts.consumptions.get(request.capacity_kind)
         if consumption is None:
             consumption = self.matcher.compute_consumption(request, entry)
             assert consumption is not None  # It suits the request.
@@ -118,62 +102,60 @@ class Usage:
         if shares is None and not use.capacity:
             fitting = consumption.fits_alone
         else:
-            taken = _NOTHING if shares is None else shares.amounts
-            fitting = capacity_suffices(consumption, use.capacity, taken)
-        if not fitting and not must:
-            return False
-        if entry.draws or entry.device.consumes_counters:
-            further = entry.shareable and (use.shares > 0 or bool(shares and shares.count))
-            if not further and not self._charge(frame, pool):
-                return False
+            fitting = capacity_suffices(consumption, use.capacity, (shares or _NO_SHARES)[1])
+        if not fitting and request.all_devices is None:
+            return None
+        charged = None
+        if (entry.draws or entry.device.consumes_counters) and not (
+            entry.shareable and (use.shares or shares is not None)  # A further share draws nothing.
+        ):
+            stock = self._stocks.get(pool) or self.stock_of(pool)
+            before = stock.take(entry)
+            if before is None:
+                return None
+            charged = stock, before
+        states: tuple[State, ...] = ()
+        admitted: tuple[State, ...] | None = states
         if request.constraints:
+            states = self.constraint_states.get(claim_index, request.first_states)
             try:
-                admitted = self._admit(frame, must=must)
+                admitted = self._admit(states, request, entry)
             except AllocationError:
-                self._uncharge(frame)
+                _uncharge(charged)
                 raise
-            if not admitted:
-                self._uncharge(frame)
-                return False
-        if not fitting:  # Only now: with `must` a constraint in the way is an error before this.
-            frame.states = None
-            self._uncharge(frame)
-            return False
+        # Only now: for all devices a constraint in the way is an error before this.
+        if admitted is None or not fitting:
+            _uncharge(charged)
+            return None
+        states_before = None
+        if admitted is not states:
+            self.constraint_states[claim_index] = admitted
+            states_before = states
         if entry.shareable:
-            frame.consumption = consumption
-            if shares is None:
-                self.shares[use] = Shares(1, dict(consumption.amounts))
-            else:
-                _add_share(shares, consumption, 1)
-        else:
-            self.taken_by.setdefault(use, []).append(frame.claim_index)
-        if frame.states is not None:
-            self._swap_states(frame)
-        self.results[frame.claim_index].append(frame)
-        return True
+            self.shares[use] = _add_share(shares, consumption)
+            return consumption, shares, states_before, charged
+        return None, None, states_before, charged
 
     def give_back(self, frame: DeviceFrame) -> None:
-        """Undo `take` for the device that the claim got last."""
-        use = frame.entry.use
-        self.results[frame.claim_index].pop()
-        if frame.states is not None:
-            self.constraint_states[frame.claim_index] = frame.states
-            frame.states = None
-        if frame.consumption is not None:
-            _add_share(self.shares[use], frame.consumption, -1)
-            frame.consumption = None
+        """Take back from a claim the device that it got last."""
+        claim_index, _, _, _, _, entry, (consumption, shares, states, charged), _ = frame
+        if states is not None:
+            self.constraint_states[claim_index] = states
+        if consumption is None:
+            users = self.taken_by.pop(entry.use)
+            if len(users) > 1:
+                self.taken_by[entry.use] = users[:-1]
+        elif shares is None:
+            del self.shares[entry.use]
         else:
-            users = self.taken_by[use]
-            users.pop()
-            if not users:
-                del self.taken_by[use]
-        self._uncharge(frame)
+            self.shares[entry.use] = shares
+        _uncharge(charged)
 
     def stock_of(self, pool: Pool) -> partitions.CounterStock:
         """Return the remaining counters of a pool, the same object during the search."""
         stock = self._stocks.get(pool)
         if stock is None:
-            with_groups = self._features.compatibility_groups
+            with_groups = self.matcher.features.compatibility_groups
             stock = self._stocks[pool] = partitions.CounterStock(pool, with_groups=with_groups)
         return stock
 
@@ -181,61 +163,44 @@ class Usage:
         """Return a key of the counters and groups of all pools that the search has drawn on."""
         return frozenset(stock.key for stock in self._stocks.values())
 
-    def _swap_states(self, frame: DeviceFrame) -> None:
-        """Put the states in the device into force, and keep there those that they replace."""
-        states_before = self.constraint_states[frame.claim_index]
-        assert frame.states is not None
-        self.constraint_states[frame.claim_index] = frame.states
-        frame.states = states_before
-
-    def _admit(self, frame: DeviceFrame, *, must: bool) -> bool:
-        """Return whether the constraints let the device in; what changes is left in its states."""
-        request, entry = frame.request, frame.entry
-        states = self.constraint_states[frame.claim_index]
+    def _admit(
+        self, states: tuple[State, ...], request: Request, entry: PoolDevice
+    ) -> tuple[State, ...] | None:
+        """Return the constraints' states with the device; None where one does not let it in."""
         changed: list[State] | None = None
         for index, constraint in request.constraints:
             try:
                 values = self.matcher.attributes.values_to_admit(request, entry, constraint)
             except AllocationError as error:
                 # Of upstream's implementations the stable one says whose request it was.
-                if self.matcher.rules.reads_inner_types and self._features.are_stable:
+                if self.matcher.rules.reads_inner_types and self.matcher.features.are_stable:
                     raise AllocationError(f"{request.context}: {error}") from None
                 raise
             state = constraint.admit(states[index], values)
             if state is states[index] and state is not None:
                 continue
             if state is None:
-                if must:
+                if request.all_devices is not None:
                     raise AllocationError(
                         f"{request.context}: cannot add device {entry.id} because a claim "
                         "constraint would not be satisfied"
                     )
-                return False
+                return None
             if changed is None:
                 changed = list(states)
             changed[index] = state
-        if changed is not None:
-            frame.states = tuple(changed)
-        return True
-
-    def _charge(self, frame: DeviceFrame, pool: Pool) -> bool:
-        """Take the device's counters and join its groups; return False, with nothing changed."""
-        stock = self._stocks.get(pool) or self.stock_of(pool)
-        before = stock.take(frame.entry)
-        if before is None:
-            return False
-        frame.charged = stock, before
-        return True
-
-    def _uncharge(self, frame: DeviceFrame) -> None:
-        if frame.charged is not None:
-            stock, before = frame.charged
-            stock.go_back(before)
-            frame.charged = None
+        return states if changed is None else tuple(changed)
 
 
-def _add_share(shares: Shares, consumption: Consumption, sign: int) -> None:
-    """Add a share (sign 1), or take it back (-1)."""
-    shares.count += sign
-    for name, amount in consumption.amounts.items():
-        shares.amounts[name] = shares.amounts.get(name, 0) + sign * amount
+def _uncharge(charged: tuple[partitions.CounterStock, partitions.Moment] | None) -> None:
+    if charged is not None:
+        stock, before = charged
+        stock.go_back(before)
+
+
+def _add_share(shares: Shares | None, consumption: Consumption) -> Shares:
+    if shares is None:
+        return 1, consumption.amounts
+    count, amounts = shares
+    more = consumption.amounts.items()
+    return count + 1, {**amounts, **{name: amounts.get(name, 0) + item for name, item in more}}

@@ -157,9 +157,12 @@ def _decide_node(row: PodRow, node: Node, source: Json, repeat: int, timeout: fl
     """
     best: int | None = None
     end = time.monotonic() + timeout
+    outcome = Outcome("none")
     for _ in range(repeat):
+        outcome = Outcome("none")  # To let go of the last answer is no part of the next.
+        deadline = time.monotonic() + timeout
         start = time.perf_counter_ns()
-        outcome = row.decide(row.first, node, source, timeout)
+        outcome = row.decide(row.first, node, source, deadline)
         elapsed = time.perf_counter_ns() - start
         best = elapsed if best is None else min(best, elapsed)
         if outcome.kind == "timeout" or time.monotonic() >= end:

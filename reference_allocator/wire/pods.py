@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from reference_allocator.allocator import Allocator, Outcome
@@ -96,7 +96,7 @@ class PodRow:
             sources = [_with_devices(item, made) for item in pod.sources]
             claims = [ResourceClaim.from_dict(item) for item in sources]
             asked = AskedPod.read(claims, sources, pod.pod)
-            outcomes.append(self.decide(asked, node, source, seconds))
+            outcomes.append(self.decide(asked, node, source, time.monotonic() + seconds))
         for namespace, name in made:
             self._allocator.index.remove_claim(namespace, name)
         return outcomes[1:]
@@ -116,14 +116,13 @@ class PodRow:
                 made[key] = allocation
                 self._allocator.index.put_claim(claim)
 
-    def decide(self, pod: AskedPod, node: Node, source: Json, seconds: float) -> Outcome:
+    def decide(self, pod: AskedPod, node: Node, source: Json, deadline: float) -> Outcome:
         """Return what a pod is given on a node where all that it has can be used; nothing stays.
 
         Args:
             source: the node as it was written.
-            seconds: after which the search gives up.
+            deadline: the value of `time.monotonic()` at which the search gives up.
         """
-        deadline = time.monotonic() + seconds
         claims = pod.claims
         if pod.pod is not None:
             if lacks_resource(pod.pod, source, self._classes):
@@ -133,7 +132,7 @@ class PodRow:
                 claims = (*claims, ResourceClaim.from_dict(extended.claim))
         if not pod.given:
             return (
-                self._allocator.allocate(node, claims, deadline=deadline)
+                self._allocator.allocate(node, claims, deadline)
                 if claims or pod.pod is None
                 else Outcome("allocated")
             )
@@ -145,18 +144,17 @@ class PodRow:
             return Outcome("error", error=str(error))
         pending = [claim for index, claim in enumerate(claims) if index not in pod.given]
         outcome = (
-            self._allocator.allocate(node, pending, deadline=deadline)
-            if pending
-            else Outcome("allocated")
+            self._allocator.allocate(node, pending, deadline) if pending else Outcome("allocated")
         )
         if outcome.kind != "allocated":
             return outcome
         results = iter(outcome.allocations)
-        return outcome._replace(
+        return replace(
+            outcome,
             allocations=tuple(
                 pod.given[index][0] if index in pod.given else next(results)
                 for index in range(len(claims))
-            )
+            ),
         )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_allocator.allocator import Allocator, Outcome
-from reference_allocator.api import Node, ResourceSlice
+from reference_allocator.api import Node, ResourceClaim, ResourceSlice
 from reference_allocator.api.reading import InputError
 from reference_allocator.features import Features
 from reference_allocator.index import Index
@@ -292,3 +292,23 @@ def test_a_pool_that_was_whole_is_outdated_by_a_slice_that_comes_later() -> None
     for index in (Index(ALL, [*of_two_nodes, newer], [device_class()]), late):
         assert Allocator(index).allocate(node("node-b"), [WANTED[0]]).kind == "none"
         assert Allocator(index).allocate(node("node-c"), [WANTED[0]]).kind == "allocated"
+
+
+def test_a_claim_for_all_devices_gets_those_that_each_node_has_now() -> None:
+    def local(name: str, count: int) -> Json:
+        return resource_slice(devices(count), name=name, node=name, pool=name)
+
+    index = Index(ALL, [local("node-a", 2), local("node-b", 3)], [device_class()])
+    allocator = Allocator(index)
+    wanted = ResourceClaim.from_dict(claim(request(everything=True)))
+    nodes = [Node.from_dict(node(name)) for name in ("node-a", "node-a", "node-b", "node-a")]
+    assert [len(picked(allocator.allocate(item, [wanted]))) for item in nodes] == [2, 2, 3, 2]
+    index.put_slice(local("node-a", 5))
+    assert len(picked(allocator.allocate(nodes[0], [wanted]))) == 5
+
+
+def test_the_deadline_ends_a_search_that_has_no_device_to_judge() -> None:
+    allocator = Allocator(Index(ALL, [resource_slice(devices(24))], [device_class()]))
+    wanted = [claim(request(), name=f"c{number}") for number in range(24)]
+    assert allocator.allocate(_node(), wanted).kind == "allocated"
+    assert allocator.allocate(_node(), wanted, deadline=0.0).kind == "timeout"
