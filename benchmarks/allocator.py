@@ -2,9 +2,10 @@
 
 Run with ``make bench`` (``python -m benchmarks.allocator``); needs the go command. Sets:
 
-- typical: what clusters ask every day; the aim is a geometric mean of at most 0.6, none beyond 1.2;
+- typical: what clusters ask every day; the aim is a geometric mean of at most 0.45, none beyond
+  0.9;
 - cold: the first decision on each of 1,000 nodes, whose devices nobody has asked for yet; the aim
-  is at most 1.5;
+  is at most 1;
 - hard: problems without a solution, on which upstream tries all combinations until its 10 s are
   over; the aim is at most 50 ms each;
 - scale: one decision after one event in clusters of 1,000 to 100,000 devices; the time of a
@@ -12,9 +13,11 @@ Run with ``make bench`` (``python -m benchmarks.allocator``); needs the go comma
 
 Selectors by themselves are measured by ``benchmarks.cel``.
 
-A time is the best of several repetitions of one decision (cold: the median node), without reading
-and writing JSON on both sides. What counts are ratios (ours / upstream): times of one machine say
-nothing about another. Results go to ``benchmarks/results/allocator.json``.
+A time is the best of several repetitions of one decision (cold: the median node), on both sides
+without reading and writing JSON, without making the deadline, and without letting go of the answer
+before (the best has no collection of garbage in it, in Go either). What counts are ratios (ours /
+upstream): times of one machine say nothing about another.
+Results go to ``benchmarks/results/allocator.json``.
 """
 
 from __future__ import annotations
@@ -245,11 +248,11 @@ def missed(result: Json) -> list[str]:
     """The aims that a result does not reach."""
     found: list[str] = []
     mean, worst = (result["typical"][key] for key in ("geometric_mean_ratio", "worst_ratio"))
-    if mean > 0.6:
+    if mean > 0.45:
         found.append(f"typical: geometric mean {mean}")
-    if worst > 1.2:
+    if worst > 0.9:
         found.append(f"typical: one problem {worst}")
-    if result["cold"]["ratio"] > 1.5:
+    if result["cold"]["ratio"] > 1:
         found.append(f"cold: {result['cold']['ratio']}")
     found += [
         f"hard: {row['problem']} {row['ours_us_per_node'] / 1000:.0f} ms"
