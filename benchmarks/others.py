@@ -3,10 +3,10 @@
     ci/upstream/build 1.37 allocate; ci/allocators/build karpenter
     python -m benchmarks.others
 
-Each program measures its own decisions (reading and writing left out) and is asked three times in
-turn; the best counts. The first table has the time for a node as a ratio to ours, and the aims are
-at most 0.40 of upstream's and 0.03 of Karpenter's as geometric means; the second asks for one
-device more than there are, in milliseconds, of which ours needs at most 50.
+Each program measures its own decisions, without reading, writing and the making of a deadline, and
+is asked three times in turn; the best counts. The first table has the time for a node as a ratio to
+ours, and the aims are at most 0.40 of upstream's and 0.03 of Karpenter's as geometric means; the
+second asks for one device more than there are, in milliseconds, of which ours needs at most 50.
 """
 
 from __future__ import annotations
