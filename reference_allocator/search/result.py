@@ -64,7 +64,8 @@ def allocation_results(
                 _add_device_fields(device_result, entry, matcher.features)
             if undo is not NOTHING_CHARGED and (consumption := undo[0]) is not None:
                 claim = claims[len(allocations)].claim
-                text = f"{claim.uid or claim.ref}#{len(results)}:{entry.id}"
+                where = f"{published.driver}/{published.pool}/{entry.device.name}"
+                text = f"{claim.uid or claim.ref}#{len(results)}:{where}"
                 device_result["shareID"] = share_ids(text)
                 if consumption.texts:
                     device_result["consumedCapacity"] = dict(consumption.texts)

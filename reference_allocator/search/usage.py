@@ -45,10 +45,13 @@ class Usage:
 
     def begin(self) -> None:
         """Begin another search: nothing is given out."""
-        self._stocks.clear()
         self.taken_by.clear()
-        self.shares.clear()
-        self.constraint_states.clear()
+        if self._stocks:
+            self._stocks.clear()
+        if self.shares:
+            self.shares.clear()
+        if self.constraint_states:
+            self.constraint_states.clear()
 
     def is_available(self, request: Request, entry: PoolDevice, claim_index: int) -> bool:
         """Return whether no claim is in the way: with admin access, only the same claim can be."""
