@@ -7,15 +7,19 @@ Gates are from `reference_allocator.gates`, the rest from conformance/scenario/m
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from textwrap import fill
 from typing import Final
 
 from ci.testing.part import ROOT
 from conformance.scenario.minor_changes import MinorChange, load_changes
+from conformance.scenario.registry import load_known_issues
 from reference_allocator.gates import MINORS, Gate, gates_for_version
 
 MINOR: Final = "1.38"
 PAGE: Final = ROOT / f"docs/kubernetes-{MINOR}.md"
+_MIXED: Final = ROOT / "ci/schedulers/results/next-kube-scheduler.json"
 _READERS: Final = {
     "operators": "operators of clusters",
     "authors": "authors of claims, templates and classes",
@@ -24,8 +28,8 @@ _READERS: Final = {
 }
 _HEAD: Final = f"""# Kubernetes {MINOR} for DRA
 
-<!-- Written by `python -m ci.minor_page` from conformance/scenario/minor_changes.yaml and
-reference_allocator/gates.py; do not edit. -->
+<!-- Written by `python -m ci.minor_page` from conformance/scenario/minor_changes.yaml,
+reference_allocator/gates.py and other tables; do not edit. -->
 
 What Kubernetes {MINOR} changes for Dynamic Resource Allocation, read and measured at v1.38.0-beta.0
 (6 November 2026) by comparing its code and its answers with 1.37's. It may change until {MINOR}.0.
@@ -49,6 +53,8 @@ def write_page() -> str:
     for reader, title in _READERS.items():
         own = [row for row in rows if reader in row.readers and row.minor in (MINOR, "")]
         parts += [f"\n## For {title}\n\n", *_tabulate(own)]
+    parts += ["\n## Known issues that it ends\n\n", *_list_ended_issues()]
+    parts += ["\n## Its scheduler beside the minor before\n\n", _tell_mixed_run()]
     parts += [_TAIL]
     earlier = [row for row in rows if row.minor not in (MINOR, "")]
     parts += _tabulate(earlier, since=True)
@@ -64,7 +70,40 @@ def _tabulate(rows: list[MinorChange], *, since: bool = False) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |\n"
 
 
+def _list_ended_issues() -> Iterator[str]:
+    """Yield what the minor's first release has no more and the minor before it still has."""
+    for issue in load_known_issues().issues.values():
+        if any(affected.fixed == f"{MINOR}.0" for affected in issue.affected):
+            link = issue.link.removeprefix("docs/")
+            yield f"- {issue.summary} ([more]({link}))\n"
+
+
+def _tell_mixed_run() -> str:
+    """Return what came of the allocation tier with its scheduler, from that scheduler's record."""
+    record = json.loads(_MIXED.read_text(encoding="utf-8"))
+    tier = record["tier"]
+    outcomes, allocations = (
+        ", ".join(f"{number} {name}" for name, number in tier[kind].items())
+        for kind in ("outcomes", "allocations")
+    )
+    return (
+        fill(
+            f"kube-scheduler {record['version']} beside a control plane of {tier['kubernetes']}, the "
+            f"whole allocation tier, judged by {MINOR}'s rules where the scheduler decides "
+            f"(`--scheduler-kubernetes {MINOR}`), on {tier['date']} (`ci/schedulers/"
+            f"next-kube-scheduler --whole`): {outcomes}; allocations: {allocations}. What is known are "
+            "issues of Kubernetes that these versions have.",
+            100,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+        + "\n"
+    )
+
+
 def _link(shown_by: str) -> str:
+    if not shown_by:
+        return "read only"
     path = shown_by if "." in shown_by.rpartition("/")[2] else f"scenarios/{shown_by}.yaml"
     name = path.rpartition("/")[2].removesuffix(".yaml")
     return f"[{name}]({path.removeprefix('docs/') if path.startswith('docs/') else f'../{path}'})"

@@ -7,7 +7,7 @@ Then time jumps to the next moment at which something is due.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -38,7 +38,12 @@ from kubesim.nodes.node import Node, hold_devices, node_object
 from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import Identity, Store
 from reference_allocator.features import Features
-from reference_allocator.gates import check_gates, gates_for_version, minor_of
+from reference_allocator.gates import (
+    check_gates,
+    gates_for_version,
+    minor_of,
+    scheduler_gates,
+)
 
 KUBERNETES: Final = "1.37.2"
 """The version whose rules apply where none is named."""
@@ -88,6 +93,7 @@ class World:
         network: Iterable[Obj] = (),
         others: Mapping[str, Callable[[], NodeDriver]] | None = None,
         scheduler: str = "",
+        scheduler_kubernetes: str = "",
         runtime: ContainerRuntime | None = None,
         listeners: Mapping[str, Callable[[str, Obj], None]] | None = None,
     ) -> None:
@@ -102,6 +108,8 @@ class World:
             network: ResourceSlices with devices that are not on any one node.
             others: name of a node -> makes its other driver, when that is started.
             scheduler: ``spec.schedulerName`` of another scheduler beside the default one.
+            scheduler_kubernetes: the version whose rules that scheduler, or without one the default
+                one, follows; empty: that of the cluster.
             runtime: knows what the commands of containers do; None: any runs until it is ended.
             listeners: kind -> told every change of an object of that kind, from the first one on.
 
@@ -124,7 +132,9 @@ class World:
         self.api = ApiServer(self.cluster)
         self.handler = Handler(self.cluster, self.api)
         self.schedulers = [
-            Scheduler(self.cluster, self.api, kubernetes_version, name)
+            self._make_scheduler(
+                name, scheduler_kubernetes if name == (scheduler or KUBE_SCHEDULER) else ""
+            )
             for name in dict.fromkeys((KUBE_SCHEDULER, scheduler or KUBE_SCHEDULER))
         ]
         self.scheduler = self.schedulers[0]
@@ -165,6 +175,19 @@ class World:
             if node.ready and driver is not None and node.held:
                 hold_devices(self.api, node.name, driver, node.held, runtime.holding)
         self.settle()
+
+    def _make_scheduler(self, name: str, version: str) -> Scheduler:
+        """Return a scheduler; ``version``: whose rules it follows, empty: those of the cluster."""
+        if not version:
+            return Scheduler(self.cluster, self.api, self.kubernetes_version, name)
+        gates = scheduler_gates(self.kubernetes_version, self.cluster.gates, version)
+        as_it_sees = replace(
+            self.cluster,
+            features=Features.for_version(version, gates),
+            gates={**self.cluster.gates, **gates},
+            minor=minor_of(version),
+        )
+        return Scheduler(as_it_sees, self.api, version, name)
 
     def _build_parts(self) -> list[Part]:
         """Return all parts, in the order of their turns.

@@ -196,14 +196,36 @@ def kubelet_gates(version: str, gates: Mapping[str, bool], kubelet: str) -> dict
         gates: the API server's gates, as far as they are known: name -> on.
         kubelet: the kubelet's version.
     """
+    return _gates_beside(version, gates, KUBELET_GATES, kubelet)
+
+
+def scheduler_gates(version: str, gates: Mapping[str, bool], scheduler: str) -> dict[str, bool]:
+    """Return the DRA gates of a scheduler in a cluster whose API server has a version and gates.
+
+    As for `kubelet_gates`: a gate that is not as that version has it was set for all components.
+
+    Args:
+        version: the API server's version; this and ``scheduler`` may be of any minor.
+        gates: the API server's gates, as far as they are known: name -> on.
+        scheduler: the scheduler's version.
+    """
+    return _gates_beside(version, gates, dra_gates(), scheduler)
+
+
+def _gates_beside(
+    version: str, gates: Mapping[str, bool], names: frozenset[str], component: str
+) -> dict[str, bool]:
+    """Return which of ``names`` a component of another version has on, of those that are known."""
     server_gates = gates_for_version(nearest_minor(version))
-    known_gates = gates_for_version(nearest_minor(kubelet))
-    kubelet_values = {}
-    for name in KUBELET_GATES & gates.keys():
+    known_gates = gates_for_version(nearest_minor(component))
+    values = {}
+    for name in names & gates.keys():
+        known = known_gates.get(name)
         was_set = name in server_gates and server_gates[name].default != gates[name]
-        default = name in known_gates and known_gates[name].default
-        kubelet_values[name] = gates[name] if was_set and name in known_gates else default
-    return kubelet_values
+        can_be_set = known is not None and not known.locked
+        default = known is not None and known.default
+        values[name] = gates[name] if was_set and can_be_set else default
+    return values
 
 
 def list_fixed_gates(version: str) -> dict[str, bool]:

@@ -8,6 +8,7 @@ comes out otherwise than the record says.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -44,6 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ci/schedulers/NAME", description=__doc__)
     parser.add_argument("--kubernetes", default="1.37", help="of the cluster (default: 1.37)")
     parser.add_argument("--as-recorded", action="store_true", help="compare, and write nothing")
+    parser.add_argument(
+        "--whole", action="store_true", help="the whole allocation tier, recorded beside the core"
+    )
     parser.add_argument("--of", default="", metavar="MINOR", help="of kube-scheduler")
     parser.add_argument("name", help=argparse.SUPPRESS)
     parser.add_argument("scheduler", help=argparse.SUPPRESS)
@@ -65,17 +69,21 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
-    """The core of the allocation tier, compared, on a control plane without nodes."""
+    """The core of the allocation tier or all of it, compared, on a control plane without nodes."""
     shutil.rmtree(OUT / options.name, ignore_errors=True)
     version = full_version(options.kubernetes)
     binaries = resolve_binaries(None, default_cache(), CONTROL_PLANE_BINARIES, print, version)
+    rules = options.of or _find_kubernetes(MODULES / options.name)
+    judged = ("--scheduler-kubernetes", rules) if rules else ()
     asked = ("--scheduler", options.scheduler) if options.scheduler != page.DEFAULT else ()
     started = ("--scheduler-command", f"{HERE / options.name} start") if asked else ()
     subprocess.run(
         (
             *(SUITE, "run", "--target", "cluster", "--cluster", "local", "--nodes", "0"),
             *("--name", "schedulers", "--kubernetes", options.kubernetes, *asked, *started),
-            *("--level", "core", "--tier", "allocation", "--compare", "-n", "4"),
+            *judged,
+            *(() if options.whole else ("--level", "core")),
+            *("--tier", "allocation", "--compare", "-n", "4"),
             *("--output", str(OUT / options.name)),
             *options.scenario,
         ),
@@ -85,10 +93,22 @@ def _run(options: argparse.Namespace) -> None:
     )
 
 
+def _find_kubernetes(module: Path) -> str:
+    """Return the version of a module that is Kubernetes; "" for another one, and for none."""
+    file = module / "go.mod"
+    is_kubernetes = file.exists() and "tool k8s.io/kubernetes/" in file.read_text("utf-8")
+    return page.version_of(module).removeprefix("v") if is_kubernetes else ""
+
+
 def _record(options: argparse.Namespace) -> int:
     result = load_results(OUT / options.name / "results.ndjson")
     if result.interrupted:
         raise UsageError(f"{result.path}: the run was interrupted; run it again")
+    file = RECORDS / f"{options.name}.json"
+    recorded = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if options.whole:
+        whole = recorded | {"tier": of_run(result)}
+        return keep(file, whole, ("tier",), as_recorded=options.as_recorded)
     [profile] = load_profiles().select([PROFILE])
     came = build_profile_result(result, profile, list_shipped_scenarios())
     record: dict[str, Any] = {
@@ -98,8 +118,8 @@ def _record(options: argparse.Namespace) -> int:
         "profile": came.result.value,
         "statistics": came.statistics.model_dump(),
         "core": of_run(result),
+        **{stage: recorded[stage] for stage in ("tier",) if stage in recorded},
     }
-    file = RECORDS / f"{options.name}.json"
     return keep(file, record, ("core",), as_recorded=options.as_recorded)
 
 

@@ -105,6 +105,11 @@ def _section(
     name: str, record: Mapping[str, Any], explained: Mapping[str, Any] | None
 ) -> Iterator[str]:
     yield f"## {name}\n"
+    if tier := record.get("tier"):
+        yield (
+            f"The whole allocation tier on Kubernetes {tier['kubernetes']}, {tier['date']}: "
+            f"{_counts(tier['outcomes'])}; allocations: {_counts(tier['allocations'])}.\n"
+        )
     if not record["core"]["bad"]:
         yield "Nothing failed.\n"
     else:

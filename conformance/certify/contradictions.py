@@ -188,12 +188,11 @@ def _check_snapshots(event: ScenarioFinished, run: RunStarted) -> Iterator[Findi
     """Yield where the snapshots of a scenario contradict the header."""
     reported: set[Finding] = set()
     for snapshot in recorded_snapshots(event):
-        version = str(snapshot.get("kubernetes", run.kubernetes_version))
-        if version != run.kubernetes_version:
+        scheduler = run.scheduler_version or run.kubernetes_version
+        version = str(snapshot.get("kubernetes", scheduler))
+        if version != scheduler:
             text = f"a snapshot is of Kubernetes {version}"
-            reported.add(
-                ("kubernetes-version", f"{text}, the header says {run.kubernetes_version}")
-            )
+            reported.add(("kubernetes-version", f"{text}, the header says {scheduler}"))
         for simulation in _signs_of_simulation(run.driver, snapshot):
             if simulation not in run.simulated and REFERENCE_DEVICES not in run.simulated:
                 text = f"{simulation} are simulated in the ResourceSlices, not in the header"

@@ -42,6 +42,7 @@ def run_on_reference(
         other_driver=options.other_name,
         image="",
         kubernetes_version=version,
+        scheduler_kubernetes=opened.capabilities.scheduler_version,
         # A cluster also reports gates that have nothing to do with DRA.
         feature_gates={
             name: gates[name]

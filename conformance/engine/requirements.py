@@ -14,7 +14,9 @@ from conformance.scenario.expectations.container_hardware import (
     DeviceNodesExpectation,
     HardwareExpectation,
 )
+from conformance.scenario.lint.manifest_claims import pod_specs
 from conformance.scenario.model import Spec
+from conformance.scenario.steps import Step
 from conformance.seam.abilities import Ability
 from conformance.seam.values import Capabilities
 from kube.base.text import counted
@@ -37,6 +39,8 @@ def reason_to_skip(
         return f"tier {spec.tier} is not served by this target" + (f": {why}" if why else "")
     if not is_in(capabilities.kubernetes_version, needs.kubernetes):
         return f"needs Kubernetes {needs.kubernetes}, this is {capabilities.kubernetes_version}"
+    if unfit := _not_of_the_scheduler(spec, capabilities):
+        return unfit
     for api in needs.apis:
         if api not in capabilities.served_apis:
             return f"API {api} is not served"
@@ -49,10 +53,10 @@ def reason_to_skip(
             )
         if on is not (gate in needs.feature_gates):
             return f"feature gate {gate} is {'on' if on else 'off'}"
-    locked = list_fixed_gates(capabilities.kubernetes_version)
     for gate in (gate for step in spec.steps if step.fault for gate in step.fault.feature_gates):
-        if gate in locked:
-            return f"feature gate {gate} is locked in Kubernetes {capabilities.kubernetes_version}"
+        for version in (capabilities.kubernetes_version, capabilities.scheduling[0]):
+            if gate in list_fixed_gates(version):
+                return f"feature gate {gate} is locked in Kubernetes {version}"
     accounts = {_ability_for(name) for name in spec.accounts}
     for ability in (*needs.abilities, *sorted(accounts)):
         if (lack := capabilities.explain_lack(ability)) is not None:
@@ -93,6 +97,31 @@ def reason_to_skip(
 
 def _ability_for(account: AccountName) -> Ability:
     return Ability.KUBELET_ACCOUNT if account == KUBELET else Ability.IMPERSONATION
+
+
+def is_scheduled(spec: Spec) -> bool:
+    """Return whether a step makes pods that a scheduler must find a node for."""
+    return any(map(_has_pods, spec.steps))
+
+
+def _has_pods(step: Step) -> bool:
+    specs = (spec for obj in step.apply or () for _, spec in pod_specs(obj))
+    return step.churn is not None or any("nodeName" not in spec for spec in specs)
+
+
+def _not_of_the_scheduler(spec: Spec, capabilities: Capabilities) -> str | None:
+    """What a scenario needs of the scheduler's version, and it is not."""
+    version, needs = capabilities.scheduling[0], spec.requires
+    if needs.scheduler and not is_in(version, needs.scheduler):
+        return f"needs a scheduler of Kubernetes {needs.scheduler}, this is {version}"
+    if not capabilities.scheduler_version or not is_scheduled(spec):
+        return None
+    if not needs.scheduler and not is_in(version, needs.kubernetes):
+        return f"needs Kubernetes {needs.kubernetes}, the scheduler is {version}"
+    for gate in needs.feature_gates:
+        if capabilities.scheduler_gates.get(gate) is False:
+            return f"feature gate {gate} is off in the scheduler, {version}"
+    return None
 
 
 def _not_of_the_kubelets(spec: Spec, capabilities: Capabilities) -> str | None:

@@ -7,17 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from conformance.engine.lost_driver import LostDriver
-from conformance.engine.requirements import reason_to_skip, usable_nodes
+from conformance.engine.requirements import is_scheduled, reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
 from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables, make_suffix, name_namespace
-from conformance.scenario.lint.manifest_claims import pod_specs
 from conformance.scenario.lint.objects import list_rules_for_every_device
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.steps import Step
 from conformance.seam.values import SCENARIO_LABEL, WORKER_LABEL, Capabilities
 from conformance.targets.opening.target import Opened
 from kube.base.errors import UsageError
@@ -140,17 +138,11 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
         file=str(loaded.document.file),
         line=1,
         digest=loaded.digest,
-        kubernetes=spec.requires.kubernetes,
+        kubernetes=spec.requires.versions,
         provisional=spec.provisional,
         needs=spec.requires.of_the_driver,
-        scheduled=any(map(_has_pods, spec.steps)),
+        scheduled=is_scheduled(spec),
     )
-
-
-def _has_pods(step: Step) -> bool:
-    """Whether a step makes pods that a scheduler must find a node for."""
-    specs = (spec for obj in step.apply or () for _, spec in pod_specs(obj))
-    return step.churn is not None or any("nodeName" not in spec for spec in specs)
 
 
 def without_steps(loaded: LoadedScenario, outcome: Outcome, message: str) -> ScenarioFinished:

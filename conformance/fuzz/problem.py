@@ -20,7 +20,7 @@ from kube.errors import ApiError
 from kube.values import Obj
 from reference_allocator.extended import IMPLICIT_PREFIX
 from reference_allocator.features import Features, gates_of
-from reference_allocator.gates import gates_for_version
+from reference_allocator.gates import gates_for_version, scheduler_gates
 from reference_allocator.rules.taints import apply_taint_rules
 from reference_allocator.snapshot import Snapshot
 
@@ -58,17 +58,24 @@ class Problem:
 class Generator:
     """Draws problems for one version of Kubernetes.
 
-    ``gates``: the feature gates that are known to be on or off.
+    Args:
+        kubernetes: the API server's version.
+        gates: its feature gates that are known to be on or off.
+        scheduler: the scheduler's version, by which problems are judged; empty: the same.
     """
 
-    def __init__(self, kubernetes: str, gates: Mapping[str, bool]) -> None:
+    def __init__(self, kubernetes: str, gates: Mapping[str, bool], scheduler: str = "") -> None:
         version_gates = gates_for_version(kubernetes)
         settable_gates = {
             name: on
             for name, on in gates.items()
             if name in version_gates and not version_gates[name].locked
         }
-        self.kubernetes, self.features = kubernetes, Features.for_version(kubernetes, gates)
+        served = Features.for_version(kubernetes, gates)
+        self.kubernetes, self.features = kubernetes, served
+        if scheduler and scheduler != kubernetes:
+            its_gates = scheduler_gates(kubernetes, gates, scheduler)
+            self.kubernetes, self.features = scheduler, Features.for_version(scheduler, its_gates)
         options = ReferenceOptions(
             kubernetes_version=kubernetes,
             feature_gates=settable_gates,
@@ -81,7 +88,7 @@ class Generator:
         self._reference.world.api.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, ""
         )
-        on = {name for name, is_on in self.features.to_dict().items() if is_on}
+        on = {name for name, is_on in served.to_dict().items() if is_on}
         is_on = {name: gate.default for name, gate in version_gates.items()} | dict(gates)
         on |= {name for name, needed in _GATES.items() if all(map(is_on.get, needed))}
         self._on = frozenset(on)

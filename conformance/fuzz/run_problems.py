@@ -44,12 +44,21 @@ class Runner:
     """Gives problems to one cluster. Safe for threads.
 
     Args:
-        gates: feature gates that are known, for the snapshots.
+        kubernetes: the scheduler's version, by whose rules answers are judged.
+        gates: its feature gates that are known, for the snapshots.
         run: the label of all that is made.
+        scheduler: ``spec.schedulerName`` of the pods; empty: the cluster's default scheduler.
     """
 
-    def __init__(self, api: Api, kubernetes: str, gates: Mapping[str, bool], run: str) -> None:
-        self._api = api
+    def __init__(
+        self,
+        api: Api,
+        kubernetes: str,
+        gates: Mapping[str, bool],
+        run: str,
+        scheduler: str = "",
+    ) -> None:
+        self._api, self._scheduler = api, scheduler
         self._kubernetes, self._gates, self._run = kubernetes, gates, run
         self._namespace = f"dra-fuzz-{run}"
         self._hollow = HollowNodes(api.connection, _RENEWAL)
@@ -144,8 +153,11 @@ class Runner:
             last = case.pods[len(case.earlier) - 1]["metadata"]["name"]
             path = self._api.discovery.find("v1", "Pod").path(self._namespace, last)
             self._api.connection.request("DELETE", path, None, {"gracePeriodSeconds": 0})
+        pod = case.pod
+        if self._scheduler:
+            pod = {**pod, "spec": {**pod["spec"], "schedulerName": self._scheduler}}
         try:
-            self._create(case.pod)
+            self._create(pod)
         except ApiError as error:
             self._note_refusal(case, case.pod, error)
         case.since = time.monotonic()

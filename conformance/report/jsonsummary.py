@@ -52,6 +52,7 @@ class RunSummary:
         verdict: ``conformant``, ``not conformant``, ``inconclusive`` or ``partial``.
         reasons: why it is not conformant; empty where it is.
         certifies_nothing: why no driver can be certified by it; empty where one can.
+        scheduler_version: of the scheduler, by whose rules allocations are judged.
         scenarios: outcome -> scenarios; outcomes that did not occur are left out.
         allocations: verdict -> allocations, likewise; empty where nothing was compared.
         latency: how many claims waited for devices and how long, in seconds: p50, p90, p99; None
@@ -71,6 +72,7 @@ class RunSummary:
     run: str
     target: str
     kubernetes_version: str
+    scheduler_version: str
     driver: str | None
     simulated: tuple[str, ...]
     suite_version: str
@@ -107,6 +109,7 @@ def summarize(result: RecordedRun) -> RunSummary:
         run=run.run,
         target=run.target,
         kubernetes_version=run.kubernetes_version,
+        scheduler_version=run.scheduler_version or run.kubernetes_version,
         driver=run.driver,
         simulated=tuple(run.simulated),
         suite_version=run.suite_version,

@@ -70,6 +70,8 @@ def closing_lines(
     version, kubelet = result.run.kubernetes_version, result.run.versions.get("kubelet", "")
     if kubelet and kubelet != f"v{version}":
         version += f", kubelet {kubelet}"
+    if result.run.scheduler_version:
+        version += f", scheduler {result.run.scheduler_version}"
     for issue, names in result.known_issues.items():
         issue_text = (
             f"{issue} of Kubernetes {version}, not counted: {counted(len(names), 'scenario')}"

@@ -132,6 +132,9 @@ class TerminalReporter:
             self._print(Text(visible(f"simulated: {'; '.join(event.simulated)}"), style="dim"))
         if "rules" in event.versions:
             self._print(Text(visible(f"judged by rules: {event.versions['rules']}"), style="dim"))
+        if event.scheduler_version:
+            text = f"scheduler judged by rules: those of Kubernetes {event.scheduler_version}"
+            self._print(Text(visible(text), style="dim"))
         if event.resumed:
             self._print(Text(visible(f"resumed {event.resumption}"), style="dim"))
         self._began = self._clock()

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from conformance.results.events.run import RunStarted
 from conformance.results.events.scenario import KnownFailure, Outcome, ScenarioFinished
-from conformance.scenario.registry import load_known_issues
+from conformance.scenario.registry import RunningVersions, load_known_issues
 from conformance.seam.values import Capabilities
 
 
 def with_known_issues(
-    finished: ScenarioFinished, target: str, versions: Collection[str]
+    finished: ScenarioFinished, target: str, versions: RunningVersions
 ) -> ScenarioFinished:
     """Return the same, with the outcome ``known`` if all that is wrong is a known issue.
 
     Args:
         target: its name; the reference has none of Kubernetes' issues.
-        versions: of the API server and the kubelets (`versions_of_kubernetes`).
+        versions: of Kubernetes' components (`versions_of_kubernetes`).
     """
     failed = finished.outcome is Outcome.FAILED and finished.cleanup is not Outcome.FAILED
     if not failed or target == "reference":
@@ -34,6 +33,8 @@ def with_known_issues(
     return replace(finished, outcome=Outcome.KNOWN, known_issues=known_failures)
 
 
-def versions_of_kubernetes(where: Capabilities | RunStarted) -> set[str]:
-    """Return the versions of the API server and of the kubelets."""
-    return {where.kubernetes_version, *where.versions.get("kubelet", "").split(", ")}
+def versions_of_kubernetes(where: Capabilities | RunStarted) -> RunningVersions:
+    """Return the versions of the API server, the kubelets and the scheduler."""
+    kubelets = where.versions.get("kubelet", "").split(", ")
+    scheduler = where.scheduler_version or where.kubernetes_version
+    return RunningVersions(frozenset({where.kubernetes_version, *kubelets}), scheduler)

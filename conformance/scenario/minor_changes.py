@@ -26,7 +26,11 @@ class MinorChange(BaseModel):
     change: str = Field(description="what is otherwise")
     advice: str = Field(description="what to do")
     source: str = Field(description="what in Kubernetes makes it so")
-    shown_by: str = Field(description="the scenario, test or page that shows it")
+    shown_by: str = Field(
+        default="",
+        description="the scenario, test or page that shows it; empty: it was read, and nothing that"
+        " has it can be run yet",
+    )
     found: bool = Field(
         description="whether `conformance.scenario.upgrades` finds what it is about"
     )

@@ -30,6 +30,13 @@ class Requires(Strict):
     kubernetes: VersionRange = Field(
         default=">=1.34", description="version range, for example >=1.35"
     )
+    scheduler: VersionRange = Field(
+        default="",
+        description=(
+            "version range of the scheduler, where what it decides is all that depends on the"
+            " version; else it has to be in that of kubernetes, as the API server"
+        ),
+    )
     devices: int = Field(
         default=0, ge=0, le=4096, description="free devices of the driver, on whatever nodes"
     )
@@ -91,6 +98,11 @@ class Requires(Strict):
     capacity: tuple[str, ...] = Field(
         default=(), description="names below capacity: that the driver profile must have"
     )
+
+    @property
+    def versions(self) -> str:
+        """Return the version range of a cluster of one version."""
+        return ",".join(filter(None, (self.kubernetes, self.scheduler)))
 
     @property
     def devices_in_all(self) -> int:

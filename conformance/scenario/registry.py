@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from packaging.version import Version
 from pydantic import Field
@@ -92,6 +92,18 @@ class ShownBy(Strict):
     message: str = Field(min_length=10, description="a part of the message of the failure")
 
 
+class RunningVersions(NamedTuple):
+    """The versions of Kubernetes' components in a cluster.
+
+    Attributes:
+        others: of the API server and the kubelets.
+        scheduler: of the scheduler.
+    """
+
+    others: frozenset[str]
+    scheduler: str
+
+
 class KnownIssue(Strict):
     """One issue, and how it shows."""
 
@@ -100,6 +112,9 @@ class KnownIssue(Strict):
         pattern=r"^(https://|docs/found/)\S+$", description="where it is described or discussed"
     )
     affected: tuple[Affected, ...] = Field(min_length=1, description="versions that have it")
+    component: Literal["kube-scheduler"] | None = Field(
+        default=None, description="whose version must be affected; default: that of any component"
+    )
     overlaps: bool = Field(
         default=False, description="it shows as a device in two claims, in whichever scenario"
     )
@@ -110,6 +125,12 @@ class KnownIssue(Strict):
         default=(),
         description="parts of the scheduler's errors that are this issue, for explain and replay",
     )
+
+    def affects(self, versions: RunningVersions) -> bool:
+        """Return whether a cluster with these components has it."""
+        if self.component is not None:
+            return self.affects_version(versions.scheduler)
+        return any(map(self.affects_version, (*versions.others, versions.scheduler)))
 
     def affects_version(self, version: str) -> bool:
         """Return whether a version like ``v1.37.1-gke.5`` has it; a pre-release is its release."""
@@ -126,9 +147,9 @@ class KnownIssues(Strict):
     kind: Literal["KnownIssues"]
     issues: dict[str, KnownIssue]
 
-    def list_failing_scenarios(self, version: str) -> frozenset[str]:
-        """Return ids of the scenarios whose failures on a version are known."""
-        issues = (issue for issue in self.issues.values() if issue.affects_version(version))
+    def list_failing_scenarios(self, versions: RunningVersions) -> frozenset[str]:
+        """Return ids of the scenarios whose failures on a cluster are known."""
+        issues = (issue for issue in self.issues.values() if issue.affects(versions))
         return frozenset(item.scenario for issue in issues for item in issue.shown_by)
 
     def match_errors(self, version: str, errors: Collection[str]) -> Iterator[KnownIssue]:
@@ -139,21 +160,19 @@ class KnownIssues(Strict):
                 yield issue
 
     def match_failure(
-        self, versions: Collection[str], scenario: str, message: str, overlaps_alone: bool
+        self, versions: RunningVersions, scenario: str, message: str, overlaps_alone: bool
     ) -> Iterator[tuple[str, KnownIssue]]:
         """Yield the issues that a failure is, with their names.
 
         Args:
-            versions: of all components; one that has the issue is enough.
+            versions: of all components.
             overlaps_alone: all steps passed, and a device was in two claims.
         """
         for name, issue in self.issues.items():
             is_shown = any(
                 item.scenario == scenario and item.message in message for item in issue.shown_by
             )
-            if any(map(issue.affects_version, versions)) and (
-                is_shown or (overlaps_alone and issue.overlaps)
-            ):
+            if issue.affects(versions) and (is_shown or (overlaps_alone and issue.overlaps)):
                 yield name, issue
 
 

@@ -227,7 +227,7 @@ def _first_minor(spec: Spec) -> str:
     from reference_allocator.gates import MINORS
 
     since = _find_feature(spec).since or MINORS[0]
-    has = SpecifierSet(spec.requires.kubernetes)
+    has = SpecifierSet(spec.requires.versions)
     first = next((minor for minor in MINORS if has.contains(f"{minor}.99")), MINORS[0])
     return max(first, since, key=MINORS.index)
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeVar
 from conformance.seam.abilities import Ability
 from kube.simulated import SIMULATED_ATTRIBUTE
 from kube.values import Obj
+from reference_allocator.gates import describe_rules
 
 WORKER_LABEL = "dra-conformance.dev/worker"
 """The pytest-xdist worker that made an object, beside the run's label."""
@@ -94,6 +95,8 @@ class Capabilities:
         kubernetes_version: of the API server, for example ``1.37.1``.
         kubelet_version: of the oldest kubelet of ``nodes``; empty if it is of the same minor.
         kubelet_gates: kubelets' feature gates that may not be as the API server's.
+        scheduler_version: of the scheduler of scenarios' pods; empty if it is the API server's.
+        scheduler_gates: that scheduler's DRA gates, where it is of another version.
         served_apis: group/versions, for example ``resource.k8s.io/v1``, ``v1``.
         unserved: tier -> why it is not served, where there is more to say than that.
         driver: the driver whose devices the ``node`` tier uses, None without one.
@@ -124,13 +127,37 @@ class Capabilities:
     versions: Mapping[str, str] = field(default_factory=dict)
     kubelet_version: str = ""
     kubelet_gates: Mapping[str, bool] = field(default_factory=dict)
+    scheduler_version: str = ""
+    scheduler_gates: Mapping[str, bool] = field(default_factory=dict)
     free: FreeDevices = field(default_factory=FreeDevices)
+
+    @property
+    def scheduling(self) -> tuple[str, Mapping[str, bool]]:
+        """The Kubernetes version and the gates by which the scheduler decides about devices."""
+        if self.scheduler_version:
+            return self.scheduler_version, self.scheduler_gates
+        return self.kubernetes_version, self.feature_gates
 
     def explain_lack(self, ability: str) -> str | None:
         """Return why an ability is not there now, "" if there is no more to say; None if it is."""
         if ability in self.abilities or ability in self.free.abilities:
             return None
         return self.free.lacking.get(ability) or self.lacking.get(ability, "")
+
+
+SCHEDULER_VERSION = "scheduler"
+"""Name, in the versions of reports, of a scheduler whose version is not the API server's."""
+
+
+def describe_scheduler(version: str) -> dict[str, str]:
+    """Return what reports say of a scheduler of another version; {} where it is the API server's.
+
+    Claims are judged by the rules of its minor, which are named where they are not a release's.
+    """
+    if not version:
+        return {}
+    rules = describe_rules(version).get("rules")
+    return {SCHEDULER_VERSION: version, **({"scheduler's rules": rules} if rules else {})}
 
 
 def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:

@@ -34,7 +34,7 @@ from conformance.scenario.selection import select
 from conformance.seam.overlaps import Overlap
 from kube.base.errors import ExitCode, UsageError
 from tests.compare.cluster import allocation, claim, decision
-from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
+from tests.report.builders import HOSTILE, all_of, finished, planned, play, sample, stream
 from tests.report.golden import check
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -224,7 +224,7 @@ def ended_as(scenario: PlannedScenario, outcome: Outcome) -> ScenarioFinished:
     ns = name_namespace(make_suffix("r1", scenario.id))
     overlap = Overlap("d", "p", "gpu-0", f"{ns}/b", f"{ns}/a", 7, ns)
     failed = finished(scenario, Outcome.FAILED, "no", overlaps=(overlap,), namespace=ns)
-    return with_known_issues(failed, "cluster", {"1.37.1"})
+    return with_known_issues(failed, "cluster", all_of("1.37.1"))
 
 
 def test_a_known_issue_is_in_the_report_and_is_not_held_against_the_driver(tmp_path: Path) -> None:

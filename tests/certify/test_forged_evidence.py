@@ -66,6 +66,10 @@ def another_version(it: Forgery) -> None:
     it.header["kubernetesVersion"] = it.header["versions"]["kubernetes"] = "1.38.0"
 
 
+def another_scheduler(it: Forgery) -> None:
+    it.header["versions"]["scheduler"] = "1.38.0"
+
+
 def nothing_was_simulated(it: Forgery) -> None:
     it.header["simulated"] = []
     it.header["target"] = "cluster"
@@ -147,6 +151,11 @@ def not_compared(it: Forgery) -> None:
         (a_step_failed, "passed-with-failed-step", "passed, and the outcome of its step 1 is fail"),
         (no_steps, "passed-without-step", "passed without a step"),
         (something_was_left, "passed-with-remains", "passed, and its cleanup left Pod x"),
+        (
+            another_scheduler,
+            "kubernetes-version",
+            rf"a snapshot is of Kubernetes {re.escape(DEFAULT_VERSION)}, the header says 1.38.0",
+        ),
         (
             another_version,
             "kubernetes-version",

@@ -47,6 +47,15 @@ def test_a_problem_can_be_drawn_again(drawn: list[Problem]) -> None:
     assert Generator("1.37.1", {}).draw("a", 7) == drawn[7]
 
 
+def test_a_problem_for_a_scheduler_of_another_minor_is_judged_by_its_rules(
+    drawn: list[Problem],
+) -> None:
+    problem = Generator("1.37.1", {}, "1.38.0-beta.0").draw("a", 7)
+    assert problem.document["kubernetes"] == "1.38.0-beta.0"
+    assert problem.document["features"]["fractionalCapacityRange"]
+    assert problem.document["slices"] == drawn[7].document["slices"]  # the API server's are drawn
+
+
 def test_nothing_is_about_a_gate_that_is_off() -> None:
     generator = Generator("1.34.0", {})
     focus = {name for number in range(80) for name in generator.draw("a", number).focus}

@@ -13,12 +13,13 @@ from reference_allocator.checks import check
 from reference_allocator.environment import derived_environment, selector_environment
 from reference_allocator.explain import explain
 from reference_allocator.features import Features
-from reference_allocator.gates import LATEST, MINORS, kubelet_gates, nearest_minor
+from reference_allocator.gates import LATEST, MINORS, kubelet_gates, nearest_minor, scheduler_gates
 from reference_allocator.index import Index
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.wire import answer_allocate, answer_cel
 from tests.reference_allocator.builders import (
     ALL,
+    DRIVER,
     Json,
     claim,
     device,
@@ -66,6 +67,23 @@ def test_an_older_kubelet_has_its_own_defaults_and_what_was_set(
     gates: dict[str, bool], kubelet: str, on: bool
 ) -> None:
     assert list(kubelet_gates("1.37.1", gates, kubelet).values()) == [on]
+
+
+@pytest.mark.parametrize(
+    ("gates", "scheduler", "on"),
+    [
+        ({"DRAFractionalCapacityRange": False}, "1.38.0-beta.0", True),  # its default
+        ({"DRAFractionalCapacityRange": True}, "1.36.3", False),  # it does not know it
+        ({"DRAPartitionableDevices": False}, "1.36.3", False),  # somebody has set it
+        ({"DRAPartitionableDevices": False}, "1.38.0-beta.0", True),  # which cannot be done there
+        ({"APIServerTracing": True}, "1.36.3", None),  # nothing of DRA
+    ],
+)
+def test_a_scheduler_of_another_minor_has_its_own_gates(
+    gates: dict[str, bool], scheduler: str, on: bool | None
+) -> None:
+    found = scheduler_gates("1.37.1", gates, scheduler)
+    assert list(found.values()) == ([] if on is None else [on])
 
 
 def config(minor: str, wanted: Json, classes: list[Json] | None = None) -> list[Any]:
@@ -150,6 +168,20 @@ def test_1_34_ends_where_it_comes_to_an_invalid_pool_though_another_choice_is_le
     outcome = decide("1.34", slices, wanted_claim)[0]
     assert outcome.error == "pool zz is invalid: duplicate device name twice"
     assert picked(decide("1.35", slices, wanted_claim)[0]) == ["any=dev-1", "first=dev-0"]
+
+
+def test_since_1_38_the_full_name_is_taken_of_two_for_one_attribute_or_capacity() -> None:
+    """Answered so by v0.38.0-beta.0; v0.37.2 shows selectors one of the two at random."""
+    full = f"{DRIVER}/x"
+    twice = device("d", {"x": 1, full: 2}, capacity={"x": "1", full: "5"}, shared=True)
+    for wanted in (
+        request("r", 1, f"{ATTRIBUTES}.x == 2"),
+        request("r", 1, f"device.capacity['{DRIVER}'].x.isGreaterThan(quantity('4'))"),
+        request("r", capacity={"x": "4"}),
+    ):
+        outcome, broken = decide("1.38", [resource_slice([twice])], claim(wanted))
+        (result,) = outcome.allocations[0]["devices"]["results"]
+        assert ([*result["consumedCapacity"]], broken) == ([full], set())
 
 
 def test_since_1_38_a_policy_allows_its_default_however_large_it_is() -> None:

@@ -22,11 +22,17 @@ from conformance.results.events.scenario import (
 )
 from conformance.results.read import RecordedRun, load_results
 from conformance.results.write import ResultFile
+from conformance.scenario.registry import RunningVersions
 
 HOSTILE = (
     "[red]markup[/red] <b>&amp;</b> ]]> \x1b[2J\x00\x07\x85 \u202eevil \ud800 \ufffe {{ 7*7 }} "
     "<script>alert(1)</script> \"quoted\" 'single' \r\n second line\ttab \U0001f600"
 )
+
+
+def all_of(version: str) -> RunningVersions:
+    """The versions of a cluster of one version."""
+    return RunningVersions(frozenset({version}), version)
 
 
 def planned(name: str = "core/one", *, level: str | None = None, **changes: Any) -> PlannedScenario:

@@ -44,6 +44,18 @@ def test_it_says_what_the_run_came_to_and_fits_its_schema(tmp_path: Path) -> Non
     assert found["core/failing"]["where"] == "core/failing.yaml:12"
 
 
+def test_a_scheduler_of_another_version_is_said_wherever_the_version_is(tmp_path: Path) -> None:
+    one = finished("core/one")
+    start = {"versions": {"scheduler": "1.38.0"}}
+    result = recorded(tmp_path, [one.scenario], [one], start=start)
+    document = json.loads(render_json(result))
+    assert (document["kubernetesVersion"], document["schedulerVersion"]) == ("1.37.1", "1.38.0")
+    assert "Kubernetes `1.37.1`, scheduler `1.38.0`, driver" in render_markdown(result)
+    same = recorded(tmp_path, [one.scenario], [one])
+    assert json.loads(render_json(same))["schedulerVersion"] == "1.37.1"
+    assert ", scheduler" not in render_markdown(same)
+
+
 def test_claim_latency_is_said_wherever_it_was_measured(tmp_path: Path) -> None:
     """Percentiles by nearest rank: each is a time that was measured."""
     waits = tuple(number / 100 for number in range(1, 101))

@@ -102,7 +102,7 @@ def _needs(each: LoadedScenario) -> tuple[frozenset[str], str, str]:
     """
     needs = each.scenario.spec.requires
     kind = next((name for name in NODES if name in needs.abilities), "")
-    fitting = [*SpecifierSet(needs.kubernetes).filter(MINORS)]
+    fitting = [*SpecifierSet(needs.versions).filter(MINORS)]
     minor = fitting[-1] if fitting and LATEST not in fitting else LATEST
     return frozenset(needs.feature_gates_off), kind, minor
 

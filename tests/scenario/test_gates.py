@@ -89,7 +89,7 @@ def test_with_every_gate_all_runs_that_the_minor_has(minor: str, among: int) -> 
     newer = {
         loaded.id
         for loaded in met
-        if not SpecifierSet(loaded.scenario.spec.requires.kubernetes).contains(f"{minor}.0")
+        if not SpecifierSet(loaded.scenario.spec.requires.versions).contains(f"{minor}.0")
         or loaded.scenario.spec.requires.feature_gates_off
         or not NO_MORE_SERVED.get(minor, set()).isdisjoint(loaded.scenario.spec.requires.apis)
     }

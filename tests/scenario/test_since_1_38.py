@@ -24,7 +24,7 @@ def for_any_minor(one: LoadedScenario) -> LoadedScenario:
     """The scenario as it would be if it asked for no version."""
     spec = one.scenario.spec
     anywhere = spec.model_copy(
-        update={"requires": spec.requires.model_copy(update={"kubernetes": ""})}
+        update={"requires": spec.requires.model_copy(update={"kubernetes": "", "scheduler": ""})}
     )
     return replace(one, scenario=one.scenario.model_copy(update={"spec": anywhere}))
 

@@ -22,6 +22,7 @@ from kube.base.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from conformance.fuzz.cases import Answer
     from conformance.fuzz.find_differences import Hunt
+    from conformance.targets.opening.target import Opened
     from kube.api import Api
 
 _CLUSTER_FIELDS = (
@@ -32,6 +33,9 @@ _CLUSTER_FIELDS = (
     "kubernetes_version",
     "feature_gates",
     "binaries",
+    "scheduler",
+    "scheduler_command",
+    "scheduler_kubernetes",
 )
 MOST_BATCHES = 16
 _PROGRESS_SECONDS = 10.0  # between two lines of progress
@@ -77,7 +81,6 @@ def fuzz_command(
     from conformance.fuzz.find_differences import Hunt
     from conformance.fuzz.problem import Generator
     from conformance.fuzz.run_problems import Runner
-    from conformance.targets.cluster.capabilities import feature_gates, server_versions
 
     if options.cluster in ("kubeconfig", "kind") and not here:
         raise UsageError(
@@ -87,18 +90,21 @@ def fuzz_command(
     if not 1 <= workers <= MOST_BATCHES:
         raise UsageError(f"--workers {workers}: must be between 1 and {MOST_BATCHES}")
     seed = seed or secrets.token_hex(4)
-    with _open_api(options) as api:
-        version = server_versions(api)[1]
-        gates = feature_gates(api, version)
-        runner = Runner(api, version, gates, secrets.token_hex(3))
-        hunt = Hunt(runner, Generator(version, gates), seed, workers)
-        print_progress(f"seed {seed}, Kubernetes {version}")
+    with _open_cluster(options) as (opened, api):
+        capabilities, scheduler = opened.capabilities, opened.scheduler
+        version, gates = capabilities.kubernetes_version, capabilities.feature_gates
+        judged = capabilities.scheduling[0]
+        name = scheduler.name if scheduler else ""
+        runner = Runner(api, *capabilities.scheduling, secrets.token_hex(3), name)
+        hunt = Hunt(runner, Generator(version, gates, judged), seed, workers)
+        beside = f", judged by the rules of the scheduler's, {judged}" if judged != version else ""
+        print_progress(f"seed {seed}, Kubernetes {version}{beside}")
         differences = 0
         with runner.open_namespace():
             progress = _make_progress(hunt, count)
             for answer in hunt.find_differences(first, count, seconds or math.inf, progress):
                 differences += 1
-                _write_difference(output, answer, version)
+                _write_difference(output, answer, judged)
     typer.echo(_count_problems(hunt))
     for text in hunt.unjudged:
         typer.echo(printable(f"not judged: {text}"))
@@ -109,8 +115,8 @@ def fuzz_command(
 
 
 @contextmanager
-def _open_api(options: TargetOptions) -> Iterator[Api]:
-    """Open the API server of what the options ask for; a cluster that is not there is started."""
+def _open_cluster(options: TargetOptions) -> Iterator[tuple[Opened, Api]]:
+    """Open what the options ask for, and its API server; a cluster that is not there is started."""
     from conformance.targets.cluster.target import ClusterTarget
     from conformance.targets.opening.sources import find_local_access, local_cluster
     from conformance.targets.opening.target import open_target
@@ -119,7 +125,7 @@ def _open_api(options: TargetOptions) -> Iterator[Api]:
         options = replace(options, nodes=0)  # its nodes are hollow
     with open_target(options, print_progress) as opened:
         assert isinstance(opened.target, ClusterTarget)
-        yield opened.target.api
+        yield opened, opened.target.api
 
 
 def _make_progress(hunt: Hunt, count: int) -> Callable[[], None]:

@@ -20,6 +20,7 @@ from conformance.engine.schedule.model import (
 from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePool, NodePools, home_of
 from conformance.results.events.scenario import ScenarioFinished
+from conformance.results.knownissues import versions_of_kubernetes
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import load_known_issues
 from conformance.seam.values import Capabilities
@@ -78,7 +79,8 @@ class Schedule:
         self._loaded = {item.id: item for item in scenarios}
         self._slots, self._observers = (slots, OBSERVERS) if capabilities.concurrent else (1, 0)
         self._pools = NodePools.of(capabilities)
-        known_issues = load_known_issues().list_failing_scenarios(capabilities.kubernetes_version)
+        versions = versions_of_kubernetes(capabilities)
+        known_issues = load_known_issues().list_failing_scenarios(versions)
         waiting: list[Waiting] = []
         for item in scenarios:
             needs = Needs.of(item.scenario.spec)

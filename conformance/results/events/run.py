@@ -11,6 +11,7 @@ from pydantic import Field
 from conformance.results.events.comparison import Seconds, recorded
 from conformance.results.events.scenario import PlannedScenario
 from conformance.results.limits import MAX_SHARDS
+from conformance.seam.values import SCHEDULER_VERSION
 from kube.base.text import counted
 
 SECOND_CLUSTER = "secondCluster"
@@ -136,6 +137,11 @@ class RunStarted:
     shard: ShardPlan | None = None
     merged: Merged | None = None
     resumed: tuple[ResumedPart, ...] = ()
+
+    @property
+    def scheduler_version(self) -> str:
+        """The Kubernetes version of the scheduler; empty where it is that of the API server."""
+        return self.versions.get(SCHEDULER_VERSION, "")
 
     @property
     def resumption(self) -> str:

@@ -10,7 +10,13 @@ from packaging.version import Version
 from conformance.scenario.expectations.conditions import explain_differences
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.seam.abilities import Ability, fault_ability, metrics_ability
-from conformance.seam.values import CONSTRAINTS, Capabilities, Tier, simulated_devices
+from conformance.seam.values import (
+    CONSTRAINTS,
+    Capabilities,
+    Tier,
+    describe_scheduler,
+    simulated_devices,
+)
 from conformance.targets.cluster.accounts import (
     why_no_accounts,
     why_no_hollow_nodes,
@@ -30,6 +36,7 @@ from reference_allocator.gates import (
     kubelet_gates,
     list_dependencies,
     list_fixed_gates,
+    scheduler_gates,
 )
 
 _LOCAL_ONLY = {
@@ -58,6 +65,7 @@ def discover_capabilities(
     driver: str | None,
     abilities: Iterable[str],
     versions: Mapping[str, str],
+    scheduler: str = "",
     only_read: bool = False,
 ) -> Capabilities:
     """Return what scenarios may count on.
@@ -67,6 +75,7 @@ def discover_capabilities(
         nodes: nodes with a kubelet that the suite may use; those that are ready count.
         driver: the driver of the ``node`` tier.
         versions: versions of parts that the cluster's source knows and no node reports.
+        scheduler: the scheduler's version; empty if it is the API server's.
         only_read: find out by reading alone; more feature gates stay unknown.
 
     Raises ApiError: something that is needed may not be read; TargetError: no answer.
@@ -123,9 +132,12 @@ def discover_capabilities(
             **describe_rules(version),
             **_node_versions(usable),
             **versions,
+            **describe_scheduler(scheduler),
         },
         kubelet_version=oldest,
         kubelet_gates=kubelet_gates(version, gates, oldest) if oldest else {},
+        scheduler_version=scheduler,
+        scheduler_gates=scheduler_gates(version, gates, scheduler) if scheduler else {},
     )
 
 

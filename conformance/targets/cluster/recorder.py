@@ -91,14 +91,7 @@ class Recorder:
 
         ``pod_nodes``: pod uid -> name of its node, as far as known.
         """
-        capabilities = self._capabilities()
-        return find_decisions(
-            self.history,
-            namespace,
-            pod_nodes,
-            capabilities.kubernetes_version,
-            capabilities.feature_gates,
-        )
+        return find_decisions(self.history, namespace, pod_nodes, *self._capabilities().scheduling)
 
     def _start(self) -> list[Resource]:
         resources = find_followed_kinds(self.api.discovery)

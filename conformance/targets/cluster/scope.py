@@ -251,8 +251,7 @@ class ClusterScope(Scope):
         capabilities = self._shared.capabilities()
         if not pods:
             return present_snapshot(self._api, capabilities, self.namespace)
-        version, gates = capabilities.kubernetes_version, capabilities.feature_gates
-        whole = snapshot_of(self._api, version, gates, _LOG.warning)
+        whole = snapshot_of(self._api, *capabilities.scheduling, _LOG.warning)
         own_claims = [
             claim for claim in whole["claims"] if claim["metadata"]["namespace"] == self.namespace
         ]

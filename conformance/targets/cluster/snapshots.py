@@ -133,9 +133,7 @@ def present_snapshot(api: Api, capabilities: Capabilities, namespace: str) -> Ob
         and obj["metadata"]["namespace"] == namespace
         and not allocation_of(obj)
     ]
-    return make_snapshot(
-        capabilities.kubernetes_version, capabilities.feature_gates, objects, waiting
-    )
+    return make_snapshot(*capabilities.scheduling, objects, waiting)
 
 
 def _tainted(slices: list[Obj], rules: list[Obj], gates: Mapping[str, bool]) -> list[Obj]:

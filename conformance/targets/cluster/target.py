@@ -36,6 +36,7 @@ class ClusterTarget:
         record: follow all claims, slices, classes and nodes, so that `Scope.decisions` works.
         only_read: find out what the cluster can do by reading alone.
         double_allocation: scenarios may give one device to two claims.
+        scheduler: Kubernetes version of the scheduler; empty if it is the API server's.
 
     Raises ClusterUsageError: the kubeconfig or the context is wrong.
     """
@@ -53,8 +54,10 @@ class ClusterTarget:
         record: bool = False,
         only_read: bool = False,
         double_allocation: bool = False,
+        scheduler: str = "",
     ) -> None:
         self.access = access
+        self._scheduler = scheduler
         self.driver = driver
         self._other = other_driver
         self._other_devices = other_devices
@@ -97,6 +100,7 @@ class ClusterTarget:
                     driver=self.driver,
                     abilities=abilities,
                     versions=self.access.versions,
+                    scheduler=self._scheduler,
                     only_read=self._only_read,
                 )
                 on_each = dict.fromkeys(discovered.nodes, self._other_devices)

@@ -63,6 +63,16 @@ def check_options(options: TargetOptions) -> None:
             "--scheduler-command starts a scheduler that no pod would ask for; give --scheduler"
             " its name, too"
         )
+    if (
+        options.scheduler_kubernetes
+        and options.cluster == "local"
+        and not options.scheduler_command
+        and not options.scheduler
+    ):
+        raise UsageError(
+            "--scheduler-kubernetes is for a scheduler of another version than the cluster; this "
+            "cluster's own is of --kubernetes; start another one with --scheduler-command"
+        )
     if not 0 <= options.node_count <= MOST_NODES:
         raise UsageError(f"--nodes {options.nodes}: must be between 0 and {MOST_NODES}")
     _check_shape(options)

@@ -201,6 +201,14 @@ class TargetOptions:
         convert=partial(words_of, option="--scheduler-command"),
         places=("local",),
     )
+    scheduler_kubernetes: str = option_field(
+        "",
+        "Kubernetes version by whose rules that scheduler gives devices to claims, where it is not "
+        "the API server's: its own, or that of the allocator in it. [default: the API server's]",
+        SCHEDULER,
+        metavar="VERSION",
+        convert=partial(version_of, option="--scheduler-kubernetes"),
+    )
     double_allocation: bool = option_field(
         False,
         "Also run scenarios that allocate one device to two claims for a few seconds, which "

@@ -161,6 +161,7 @@ def open_reference(
         devices=choose_device_source(options, shape is not None, profile, slices),
         other=choose_other_source(options, other, published) if other is not None else None,
         scheduler=scheduler.name if (scheduler := options.scheduler_profile()) else "",
+        scheduler_kubernetes=options.scheduler_kubernetes,
         start=start,
     )
     if isinstance(reference_options.other, DescribedDevices):
@@ -220,6 +221,7 @@ def open_cluster_target(
         only_read=only_read,
         double_allocation=options.double_allocation or options.cluster != "kubeconfig",
         reach=find_reach(options, access),
+        scheduler=options.scheduler_kubernetes,
     )
     try:
         yield target

@@ -25,6 +25,7 @@ from conformance.seam.values import (
     Capabilities,
     FreeDevices,
     Tier,
+    describe_scheduler,
 )
 from conformance.targets.reference.device_source import (
     DescribedDevices,
@@ -42,7 +43,7 @@ from kube.values import Obj, Ref
 from kubesim.nodes.driver import NodeDriver
 from kubesim.resources import served_apis
 from kubesim.world import KUBERNETES, World
-from reference_allocator.gates import check_gates, describe_rules
+from reference_allocator.gates import check_gates, describe_rules, scheduler_gates
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
 _WITH_DRIVER: Final[tuple[Tier, ...]] = ("node", "device")
@@ -76,6 +77,8 @@ class ReferenceOptions:
         devices: where the devices of each of them come from, and with them the driver.
         other: where those of another driver come from, which runs where a scenario needs it.
         scheduler: ``spec.schedulerName`` of another scheduler beside the default one.
+        scheduler_kubernetes: the version whose rules that scheduler, or without one the default
+            one, follows; empty: that of the cluster.
         seed: uids and generated names depend on it.
         start: virtual time at the start, in seconds after `clock.EPOCH`.
     """
@@ -86,6 +89,7 @@ class ReferenceOptions:
     devices: DeviceSource = field(default_factory=SimulatedGpus)
     other: SimulatedGpus | DescribedDevices | None = None
     scheduler: str = ""
+    scheduler_kubernetes: str = ""
     seed: int = 0
     start: float = 0.0
 
@@ -123,6 +127,7 @@ class ReferenceTarget:
                 network=[*self.options.devices.network, *self.options.devices.unprepared],
                 others={node.name: partial(self._other, node) for node in self._with_other},
                 scheduler=self.options.scheduler,
+                scheduler_kubernetes=self.options.scheduler_kubernetes,
                 runtime=ProbeRuntime(),
                 listeners={"ResourceClaim": self.claims.hear},
             )
@@ -153,7 +158,8 @@ class ReferenceTarget:
         return self.options.other.start(node, root / OTHER_DRIVER, root / "cdi")
 
     def capabilities(self) -> Capabilities:
-        devices = self.options.devices
+        devices, gates = self.options.devices, self.world.cluster.gates
+        scheduler = self.options.scheduler_kubernetes
         nodes = usable_nodes(self.world.cluster.store.all("Node"))
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
@@ -181,7 +187,7 @@ class ReferenceTarget:
                 | list_fault_abilities(self.world.components.names)
                 | ({Ability.DEVICE_HEALTH} if devices.driver else set())
             ),
-            feature_gates=self.world.cluster.gates,
+            feature_gates=gates,
             simulated=(
                 "API server",
                 "controllers",
@@ -194,7 +200,12 @@ class ReferenceTarget:
                 "kubernetes": self.options.kubernetes_version,
                 "reference": __version__,
                 **describe_rules(self.options.kubernetes_version),
+                **describe_scheduler(self.options.scheduler_kubernetes),
             },
+            scheduler_version=scheduler,
+            scheduler_gates=scheduler_gates(self.options.kubernetes_version, gates, scheduler)
+            if scheduler
+            else {},
         )
 
     def _other_devices(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ from conformance.results.knownissues import with_known_issues
 from conformance.scenario.registry import KnownIssue, KnownIssues, load_known_issues
 from conformance.seam.overlaps import Overlap
 from kube.base.errors import ExitCode
-from tests.report.builders import ended, finished, started
+from tests.report.builders import all_of, ended, finished, started
 
 OVERLAP = Overlap("d", "p", "gpu-0", "ns/b", "ns/a", 7, "ns")
 HALF_BOUND = "scheduler-frees-device-of-half-bound-pod"
@@ -45,7 +45,7 @@ def twice(**changes: object) -> ScenarioFinished:
     ],
 )
 def test_the_version_decides(version: str, names: list[str]) -> None:
-    found = with_known_issues(twice(), "cluster", {version})
+    found = with_known_issues(twice(), "cluster", all_of(version))
     assert [item.name for item in found.known_issues] == names
     assert found.outcome is (Outcome.KNOWN if names else Outcome.FAILED)
 
@@ -56,10 +56,10 @@ def test_the_release_of_one_of_two_claims_is_known_of_every_minor_and_in_its_sce
 ) -> None:
     text = "kube-scheduler allocated gpu-0 of pool p to ns/other while ns/first has it"
     name = "regressions/device-of-two-claims-stays-taken"
-    found = with_known_issues(finished(name, Outcome.FAILED, text), "cluster", {version})
+    found = with_known_issues(finished(name, Outcome.FAILED, text), "cluster", all_of(version))
     assert [item.name for item in found.known_issues] == ["scheduler-frees-device-of-two-claims"]
     other = finished("core/one", Outcome.FAILED, text)
-    assert with_known_issues(other, "cluster", {version}).outcome is Outcome.FAILED
+    assert with_known_issues(other, "cluster", all_of(version)).outcome is Outcome.FAILED
 
 
 def test_anything_else_that_is_wrong_is_a_failure() -> None:
@@ -73,11 +73,11 @@ def test_anything_else_that_is_wrong_is_a_failure() -> None:
     ]
     assert failed
     for other in others:
-        assert with_known_issues(other, "cluster", {"1.37.1"}) == other
+        assert with_known_issues(other, "cluster", all_of("1.37.1")) == other
 
 
 def test_the_reference_has_no_known_issues() -> None:
-    assert with_known_issues(twice(), "reference", {"1.37.1"}) == twice()
+    assert with_known_issues(twice(), "reference", all_of("1.37.1")) == twice()
 
 
 def test_a_failure_of_a_named_scenario_is_known_by_what_it_says(
@@ -94,7 +94,7 @@ def test_a_failure_of_a_named_scenario_is_known_by_what_it_says(
     monkeypatch.setattr(knownissues, "load_known_issues", lambda: issues)
     known = finished("core/one", Outcome.FAILED, "there are two of them")
     outcomes = {
-        version: with_known_issues(known, "cluster", {version}).outcome
+        version: with_known_issues(known, "cluster", all_of(version)).outcome
         for version in ("1.34.9", "1.35.1", "1.35.2")
     }
     assert [*outcomes.values()] == [Outcome.FAILED, Outcome.KNOWN, Outcome.FAILED]
@@ -102,11 +102,11 @@ def test_a_failure_of_a_named_scenario_is_known_by_what_it_says(
         replace(known, message="timeout"),
         finished("core/two", Outcome.FAILED, "two of them"),
     ):
-        assert with_known_issues(other, "cluster", {"1.35.1"}).outcome is Outcome.FAILED
+        assert with_known_issues(other, "cluster", all_of("1.35.1")).outcome is Outcome.FAILED
 
 
 def test_a_known_issue_is_no_failure_and_no_pass() -> None:
-    known = with_known_issues(twice(), "cluster", {"1.37.1"})
+    known = with_known_issues(twice(), "cluster", all_of("1.37.1"))
     assert conclude_run(run_of(known)).code is ExitCode.INCONCLUSIVE  # nothing passed
     passed = finished("core/two", Outcome.PASSED)
     assert conclude_run(run_of(known, passed)).code is ExitCode.CONFORMANT
@@ -119,7 +119,7 @@ def test_a_known_issue_is_no_failure_and_no_pass() -> None:
 def test_an_allocation_counts_unless_a_step_failed_by_the_known_issue() -> None:
     wrong = Judgement(Verdict.INADMISSIBLE, "a device is missing")
     passed = finished("core/two", Outcome.PASSED)
-    by_overlap = with_known_issues(twice(), "cluster", {"1.37.1"})
+    by_overlap = with_known_issues(twice(), "cluster", all_of("1.37.1"))
     steps = tuple(replace(step, outcome=Outcome.FAILED) for step in by_overlap.steps)
     in_a_step = replace(by_overlap, steps=steps)
     codes = []

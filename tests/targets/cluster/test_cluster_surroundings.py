@@ -88,6 +88,20 @@ def test_the_oldest_kubelet_says_what_nodes_can_do(api: FakeApi, make_target: Ma
     off = {"DRAExtendedResource": False, "ResourceHealthStatusMessage": False}
     assert found.kubelet_gates.items() >= off.items()
     assert "DRAConsumableCapacity" not in found.kubelet_gates  # kubelets do not ask for it
+    assert found.scheduling == (found.kubernetes_version, found.feature_gates)
+
+
+def test_a_scheduler_of_another_version_decides_by_its_own_rules_and_reports_say_so(
+    make_target: MakeTarget,
+) -> None:
+    found = discover_capabilities(
+        make_target().api, nodes=(), driver=None, abilities=(), versions={}, scheduler="1.38.0"
+    )
+    version, gates = found.scheduling
+    assert (found.kubernetes_version, version) == ("1.37.1", "1.38.0")
+    assert gates["DRAAdminAccess"]
+    said = {"scheduler": "1.38.0", "scheduler's rules": "those of a pre-release of Kubernetes 1.38"}
+    assert found.versions.items() >= said.items()
 
 
 def test_containers_may_be_root_unless_openshift_says_no(

@@ -61,6 +61,7 @@ def test_an_option_that_would_do_nothing_is_refused(options: dict[str, Any], fla
         ({"node_kubernetes": "1.33.0"}, "at most 3 minors older than the API server"),
         ({"node_kubernetes": "1.36.3", "nodes": 0}, "--nodes 0 has no kubelet"),
         ({"node_kubernetes": "1.36.3", "binaries": Path("/b")}, "--node-kubernetes has no effect"),
+        ({"scheduler_kubernetes": "1.36.3"}, "this cluster's own is of --kubernetes"),
         ({"kubernetes_version": "1.34.4", "upgrade_to": "1.36.3"}, "by one minor, here from 1.34"),
         ({"kubernetes_version": "1.35.4", "upgrade_to": "1.34.4"}, "by one minor, here from 1.35"),
     ],

@@ -15,6 +15,7 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened
 from tests.mutants import mutant
+from tests.report.builders import all_of
 from tests.scenario.shipped import shipped
 
 
@@ -60,11 +61,11 @@ def test_long_churn_goes_on_when_something_is_broken_and_tells_all() -> None:
 def test_an_overlap_is_the_known_issue_of_a_version_that_has_it() -> None:
     overlap, other = run("double-allocation"), run("releases-too-early")
     found = {
-        version: with_known_issues(overlap, "cluster", {version}).outcome
+        version: with_known_issues(overlap, "cluster", all_of(version)).outcome
         for version in ("1.36.3", "1.37.1")
     }
     assert found == {"1.36.3": Outcome.FAILED, "1.37.1": Outcome.KNOWN}
-    assert with_known_issues(other, "cluster", {"1.37.1"}) == other
+    assert with_known_issues(other, "cluster", all_of("1.37.1")) == other
 
 
 @pytest.mark.parametrize(
