@@ -86,19 +86,14 @@ def _tell_mixed_run() -> str:
         ", ".join(f"{number} {name}" for name, number in tier[kind].items())
         for kind in ("outcomes", "allocations")
     )
-    return (
-        fill(
-            f"kube-scheduler {record['version']} beside a control plane of {tier['kubernetes']}, the "
-            f"whole allocation tier, judged by {MINOR}'s rules where the scheduler decides "
-            f"(`--scheduler-kubernetes {MINOR}`), on {tier['date']} (`ci/schedulers/"
-            f"next-kube-scheduler --whole`): {outcomes}; allocations: {allocations}. What is known are "
-            "issues of Kubernetes that these versions have.",
-            100,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
-        + "\n"
+    text = (
+        f"kube-scheduler {record['version']} beside a control plane of {tier['kubernetes']}, the "
+        f"whole allocation tier, judged by {MINOR}'s rules where the scheduler decides "
+        f"(`--scheduler-kubernetes {MINOR}`), on {tier['date']} "
+        f"(`ci/schedulers/next-kube-scheduler --whole`): {outcomes}; allocations: {allocations}. "
+        "What is known are issues of Kubernetes that these versions have."
     )
+    return fill(text, 100, break_on_hyphens=False, break_long_words=False) + "\n"
 
 
 def _link(shown_by: str) -> str:
