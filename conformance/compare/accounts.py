@@ -67,7 +67,7 @@ _HEALTH: Final = re.compile(r"(?P<subject>container \S+: claim:.*): (?P<state>Un
 _PASSING: Final = (_STATE, _CONDITION, _HEALTH)
 
 _SCHEDULING: Final = ("FailedScheduling of ", "PodScheduled=False: Unschedulable: ")
-_IN_FLIGHT: Final = " is in the process of being allocated. "
+_IN_FLIGHT: Final = " is in the process of being allocated."
 _CHANGED: Final = re.compile(r" got (de)?allocated elsewhere in the meantime$")
 _COUNTS: Final = re.compile(r"\d+(?:/\d+)? (?=nodes? )|\d+ (?=\w)")
 _OF_OTHER_NODES: Final = re.compile(
@@ -88,6 +88,7 @@ _BEING_UNPREPARED: Final = re.compile(r"FailedPrepareDynamicResources .* is bein
 _OWN_WORDS: Final = re.compile(
     rf"(?<={_REFUSED})(?P<claim>\S+): .*|(?P<container>container \S+: claim:\S+): \S+/\S+=\S+:"
 )
+_NOT_MADE: Final = re.compile(r"FailedPrepareDynamicResources .*: ResourceClaim not created yet$")
 _CUT_SHORT: Final = re.compile(
     r"Warning BackOff of kubelet: |: terminated: code \d+: (StartError|Unknown)\b"
 )
@@ -247,6 +248,12 @@ RULES: Final[Sequence[Rule]] = (
         "the CDI names of devices, and why a claim is refused, are the driver's own words; beside"
         " another driver than the suite's the reference has others",
         _has_own_words,
+    ),
+    Rule(
+        "made-meanwhile",
+        "a kubelet may see a pod that was bound past the scheduler before the controller has noted"
+        " its claim in its status, and tries again; the reference notes it at once",
+        lambda line: line.on_target and _NOT_MADE.search(line.text) is not None,
     ),
     Rule(
         "cut-short",

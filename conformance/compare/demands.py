@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from conformance.compare.evidence import mapping_field, name_of
+from conformance.compare.waiting import group_of
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.loader import find_shipped
@@ -24,6 +25,12 @@ from kube.values import POD_CLAIM_ANNOTATION
 _CLAIMS = ("ResourceClaim", "ResourceClaimTemplate")
 _LONGEST_BASE = 57
 """Of a generated name, POD-ENTRY: pkg/controller/resourceclaim cuts both parts of a longer one."""
+_Entry = tuple[str, Mapping[str, Any]]
+"""Who owns a claim, and the entry of ``spec.resourceClaims`` for it."""
+
+_OF_GROUPS = "DRAWorkloadResourceClaims"
+"""The gate without which PodGroups have no claims."""
+
 _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
 
@@ -32,6 +39,7 @@ class WantedClaim:
     """A claim that must have been allocated.
 
     Attributes:
+        owner: the pod, or the PodGroup whose claim it is.
         entry: the name in ``spec.resourceClaims`` of the pod.
         claim: the ResourceClaim's name; empty for one generated from a template.
         number: how many of them: a Job has one for each of its pods.
@@ -85,20 +93,24 @@ def list_unrecorded(finished: ScenarioFinished) -> tuple[str, ...]:
 
 def derive_demand(scenario: Scenario) -> Demand:
     """Return what a scenario's document demands; names with variables in them are left out."""
-    pods: dict[str, Sequence[Mapping[str, Any]]] = {}
+    pods: dict[str, Sequence[_Entry]] = {}
+    groups = {}
+    if _OF_GROUPS in scenario.spec.requires.feature_gates:
+        groups = dict(group for step in scenario.spec.steps for group in _groups_of_step(step))
     claims: dict[WantedClaim, None] = {}
     waiting: dict[str, None] = {}
     created: set[str] = set()
     written = {name for step in scenario.spec.steps for name in _written_claims(step)}
     for step in scenario.spec.steps:
-        pods.update(_pods_of_step(step))
+        pods.update(_pods_of_step(step, groups))
         created |= {name_of(obj) for obj in step.apply or () if obj.get("kind") in _CLAIMS}
         placed = (pair for item in step.expect or () for pair in item.list_scheduled_pods())
         for name, number in placed:
-            for entry in pods.get(name, ()):
+            for owner, entry in pods.get(name, ()):
                 claim = str(entry.get("resourceClaimName") or "")
+                is_one = bool(claim) or owner != name
                 wanted_claim = WantedClaim(
-                    name, str(entry.get("name")), claim, 1 if claim else number
+                    owner, str(entry.get("name")), claim, 1 if is_one else number
                 )
                 if claim in written:
                     continue  # its allocation was no decision
@@ -112,9 +124,9 @@ def derive_demand(scenario: Scenario) -> Demand:
         for name in _kept_waiting(step):
             sources = {
                 str(entry.get(key))
-                for entry in pods.get(name, ())
+                for owner, entry in pods.get(name, ())
                 for key in _SOURCES
-                if key in entry
+                if key in entry and WantedClaim(owner, str(entry.get("name")), "") not in claims
             }
             # The target has nothing to allocate where a claim is not there, or has its devices.
             if (
@@ -174,8 +186,20 @@ def _objects(obj: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)]
 
 
-def _pods_of_step(step: Step) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
-    """Yield name and ``spec.resourceClaims`` of a step's pods and Jobs in its namespace."""
+def _groups_of_step(step: Step) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """Yield name and ``spec.resourceClaims`` of a step's PodGroups in its namespace."""
+    for obj in step.apply or ():
+        if obj.get("kind") == "PodGroup" and not obj["metadata"].get("namespace"):
+            yield name_of(obj), obj["spec"].get("resourceClaims") or ()
+
+
+def _pods_of_step(
+    step: Step, groups: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Iterator[tuple[str, Sequence[_Entry]]]:
+    """Yield name and ``spec.resourceClaims`` of a step's pods and Jobs in its namespace.
+
+    Beside each entry stands who owns its claim: the pod, or its PodGroup if that has the same.
+    """
     for obj in step.apply or ():
         meta, spec = obj.get("metadata") or {}, obj.get("spec") or {}
         if obj.get("kind") == "Job":
@@ -184,7 +208,10 @@ def _pods_of_step(step: Step) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]
             continue
         # A pod that names its node goes past the scheduler.
         if not meta.get("namespace") and not spec.get("nodeName"):
-            yield str(meta.get("name")), spec.get("resourceClaims") or ()
+            name, group = str(meta.get("name")), group_of(obj)
+            shared = groups.get(group, ())
+            entries = spec.get("resourceClaims") or ()
+            yield name, [(group if entry in shared else name, entry) for entry in entries]
 
 
 def _kept_waiting(step: Step) -> Iterator[str]:

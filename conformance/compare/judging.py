@@ -19,6 +19,7 @@ from conformance.compare.evidence import (
     name_of,
     undecided_claims,
 )
+from conformance.compare.waiting import group_of
 from conformance.compare.witness import REFERENCE, Witness
 from conformance.jsondiff import json_text
 from conformance.results.events.comparison import Judgement, Verdict
@@ -170,10 +171,13 @@ def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -
     All open claims are tried together on one node, so that a pod with several claims is never
     called missed for one of them. The snapshot was taken while a pod was confirmed to be pending:
     an object with ``snapshot`` and ``pod`` (a v1 Pod), or the bare snapshot. Only nodes that suit
-    the pod count (``evidence.eligible_nodes``).
+    the pod count (``evidence.eligible_nodes``). A pod of a PodGroup may wait for others of it, of
+    which a snapshot does not tell: nothing is said of it.
     Raises UsageError: the snapshot is not well formed.
     """
     document, pod = undecided_parts(snapshot)
+    if pod is not None and group_of(pod):
+        return None
     claims = undecided_claims(document)
     if not claims:
         return None

@@ -236,20 +236,33 @@ class _Claims:
         if mapping_field(claim, "metadata").get("deletionTimestamp"):
             yield f"claim {key[1]} is being deleted, and no pod is scheduled with it"
         users = mapping_field(claim, "status").get("reservedFor") or ()
-        own = any(user.get("name") == name_of(pod) for user in users)
+        own = any(
+            user.get("name") == (group_of(pod) if _is_group(user) else name_of(pod))
+            for user in users
+        )
         if key in self._allocated and len(users) >= RESERVED_FOR_MAX and not own:
             yield f"claim {key[1]} is used by {len(users)} pods, and by no more may it be"
 
 
 def _is_made_for(claim: Object, pod: Object) -> bool:
-    """Return whether a pod controls a claim (IsForPod of resourceclaim/claim.go).
+    """Return whether a pod or its PodGroup controls a claim (IsForPod of resourceclaim/claim.go).
 
-    Of what was typed by hand uids are not known.
+    Of what was typed by hand uids are not known, of a pod's group its name alone.
     """
     owners = mapping_field(claim, "metadata").get("ownerReferences") or ()
-    uids = [owner.get("uid") for owner in owners if owner.get("controller")]
+    controllers = [owner for owner in owners if owner.get("controller")]
     uid = str(mapping_field(pod, "metadata").get("uid") or "given")
-    return not uids or uid.startswith("given") or uid in uids
+    is_known = bool(controllers) and not uid.startswith("given")
+    return not is_known or any(
+        owner.get("uid") == uid
+        or (owner.get("kind") == "PodGroup" and owner.get("name") == group_of(pod))
+        for owner in controllers
+    )
+
+
+def _is_group(user: Object) -> bool:
+    """Return whether an entry of ``status.reservedFor`` is a PodGroup."""
+    return user.get("resource") == "podgroups"
 
 
 def _describe_binding(case: Case) -> Iterator[str]:

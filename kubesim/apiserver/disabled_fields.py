@@ -45,13 +45,13 @@ _POD_STATUS_FIELDS: Final = {
     "nodeAllocatableResourceClaimStatuses": ("DRANodeAllocatableResources",),
     "resourceClaimStatuses": ("DynamicResourceAllocation",),
 }
-_GROUP_FIELDS: Final = {
-    "parentCompositePodGroupName": ("CompositePodGroup",),
-    "preemptionPolicy": ("PodGroupPreemptionPolicy",),
-    "resourceClaims": ("DRAWorkloadResourceClaims",),
-    "schedulingConstraints": ("TopologyAwareWorkloadScheduling",),
-}
-"""Fields of a PodGroup; only the gate of its claims is known here, the others are off."""
+_GROUP_CLAIMS: Final = ("DRAWorkloadResourceClaims",)
+_OTHER_GROUP_FIELDS: Final = (
+    "parentCompositePodGroupName",
+    "preemptionPolicy",
+    "schedulingConstraints",
+)
+"""Fields of a PodGroup whose gates are always off here."""
 _NODE_FEATURE: Final = "DRANodeAllocatableResources"
 _DEVICE_FIELDS: Final = {
     "allNodes": ("DRAPartitionableDevices",),
@@ -80,6 +80,9 @@ def drop_disabled_fields(
     What belongs to a gate stays if there was something of it before the change, in ``old``.
     ``kubernetes``: the server's minor; 1.34 keeps some fields, gate or no gate.
     """
+    if obj["kind"] == "PodGroup":
+        for field in _OTHER_GROUP_FIELDS:
+            obj["spec"].pop(field, None)
     kept = {"distinctAttribute", "tolerations"} if kubernetes == "1.34" else set()
     used = {
         gate: True
@@ -111,9 +114,8 @@ def _list_gated_fields(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         for container in pods.list_containers(spec):
             yield container.get("resources") or {}, {"claims": gate}
     elif obj["kind"] == "PodGroup":
-        yield spec, _GROUP_FIELDS
-        status = obj.get("status") or {}
-        yield status, {"resourceClaimStatuses": ("DRAWorkloadResourceClaims",)}
+        yield spec, {"resourceClaims": _GROUP_CLAIMS}
+        yield obj.get("status") or {}, {"resourceClaimStatuses": _GROUP_CLAIMS}
     elif obj["kind"] == "ResourceSlice":
         yield spec, _SLICE_FIELDS
         for device in list_devices(obj):

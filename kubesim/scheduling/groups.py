@@ -65,11 +65,15 @@ class GroupScheduling:
         if pods.group_name(pod) is None:
             return False
         group = self._cluster.group_of(pod)
-        return group is None or len(self._list_members(group)) < _least(group)
+        return group is None or len(self._list_members(group)) < self.count_needed(group)
+
+    def count_needed(self, group: Obj) -> int:
+        """Return how many pods a group needs at the same time: one, unless it is a gang."""
+        return int((group["spec"]["schedulingPolicy"].get("gang") or {}).get("minCount") or 1)
 
     def describe_needs(self, group: Obj) -> tuple[int, int]:
         """Return how many pods a group needs and has: what makes another attempt worthwhile."""
-        return _least(group), len(self._list_members(group))
+        return self.count_needed(group), len(self._list_members(group))
 
     def schedule(self, group: Obj, waiting: Sequence[tuple[Obj, list[Obj]]]) -> None:
         """Place the pods of a group that wait, each with its claims, or say why not."""
@@ -83,7 +87,7 @@ class GroupScheduling:
                 self._fail([], waiting, text)
                 self._note(group, "False", "SchedulerError", text)
                 return
-        attempts, problem = self._place_all(group, waiting)
+        attempts, problem = self.place_all(group, waiting)
         failed = [attempt for attempt in attempts if attempt.is_error]
         if failed:
             text = f"failed to schedule other pod from a pod group: {failed[0].message}"
@@ -92,7 +96,7 @@ class GroupScheduling:
         elif problem or all(attempt.plan.node is None for attempt in attempts):
             self._report_unschedulable(attempts, waiting, problem)
             self._note(group, "False", "Unschedulable", problem)
-            self._give_up_claims(group, attempts, waiting)
+            self.give_up_claims(group, attempts, waiting)
         else:
             self._note(group, "True", "Scheduled", "")
             for attempt, (pod, _) in zip(attempts, waiting, strict=True):
@@ -101,14 +105,14 @@ class GroupScheduling:
                 else:
                     self._binder.report_unschedulable(pod, attempt.message)
 
-    def _place_all(
+    def place_all(
         self, group: Obj, waiting: Sequence[tuple[Obj, list[Obj]]]
     ) -> tuple[list[Attempt], str]:
         """Look for a node for one pod after the other, each beside what those before it would get.
 
         Returns the attempts, and why too few pods would run; empty if enough would.
         """
-        least, scheduled = _least(group), len(self._list_scheduled(group))
+        least, scheduled = self.count_needed(group), len(self.list_scheduled(group))
         remaining, attempts = len(waiting), list[Attempt]()
         pending, assumed = self._filter.listers.pending, self._filter.assumed
         try:
@@ -149,7 +153,7 @@ class GroupScheduling:
             own_message = attempts[index].message if index < len(attempts) else ""
             self._binder.report_unschedulable(pod, own_message or problem)
 
-    def _give_up_claims(
+    def give_up_claims(
         self,
         group: Obj,
         attempts: Sequence[Attempt],
@@ -160,7 +164,7 @@ class GroupScheduling:
         for attempt, (pod, _) in zip(attempts, waiting, strict=False):
             if not self._binder.deallocate(pod, attempt.plan):
                 is_stuck = True
-        if not is_stuck or not self._cluster.shares_in_groups or self._list_scheduled(group):
+        if not is_stuck or not self._cluster.shares_in_groups or self.list_scheduled(group):
             return
         if any(self._binder.deallocate(group, attempt.plan) for attempt in attempts):
             return
@@ -180,7 +184,7 @@ class GroupScheduling:
             if pods.group_name(pod) == name_of(group) and not pods.is_finished(pod)
         ]
 
-    def _list_scheduled(self, group: Obj) -> list[Obj]:
+    def list_scheduled(self, group: Obj) -> list[Obj]:
         """Return the pods of a group that have a node, or are about to be bound to one."""
         assumed = self._filter.assumed
         members = self._list_members(group)
@@ -196,11 +200,6 @@ class GroupScheduling:
         condition |= {"reason": reason, "message": message}
         now = self._cluster.clock.format_timestamp()
         self._cluster.store.modify(group, lambda new: set_condition(new["status"], condition, now))
-
-
-def _least(group: Obj) -> int:
-    """Return how many pods a group needs at the same time: one, unless it is a gang."""
-    return int((group["spec"]["schedulingPolicy"].get("gang") or {}).get("minCount") or 1)
 
 
 def _pending_claims(plan: Plan) -> dict[str, Obj]:

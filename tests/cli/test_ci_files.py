@@ -297,7 +297,9 @@ def test_the_role_for_the_node_tier_has_nothing_that_reaches_beyond_it() -> None
     assert not [rule for rule in rules_of("node-tier.yaml") if "resourceNames" in rule]
     reading = {"get", "list", "watch"}
     changing = {one for one in narrow if one[2] not in reading}
-    assert {group for group, _, _ in changing} == {"", "apps", "batch", "resource.k8s.io"}
+    assert {group for group, _, _ in changing} == {
+        *("", "apps", "batch", "resource.k8s.io", "scheduling.k8s.io")
+    }
     assert {resource for group, resource, _ in changing if not group} == {
         *("namespaces", "pods", "pods/status")
     }

@@ -74,6 +74,18 @@ CASES: Final[dict[str, tuple[Lines, Lines, Lines, str | None]]] = {
         (),
         "in-flight",
     ),
+    "being allocated for a group": (
+        (f"{POD}Warning FailedScheduling of s: c is in the process of being allocated.",),
+        (),
+        (),
+        "in-flight",
+    ),
+    "bound before its claim is noted": (
+        (f"{POD}Warning FailedPrepareDynamicResources of k: x: ResourceClaim not created yet",),
+        (),
+        (),
+        "made-meanwhile",
+    ),
     "deallocated while bound": (
         (f"{POD}Warning FailedScheduling of s: c got deallocated elsewhere in the meantime",),
         (),

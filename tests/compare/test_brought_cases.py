@@ -166,6 +166,9 @@ def from_template(**status: Any) -> Obj:
         "annotations": {"resource.kubernetes.io/pod-claim-name": "e"},
         "ownerReferences": [{"kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}],
     }
+    if group := status.get("group"):
+        pod["spec"]["schedulingGroup"] = {"podGroupName": group}
+        made["metadata"]["ownerReferences"][0] |= {"kind": "PodGroup", "name": "job", "uid": "g"}
     return cluster.snapshot(
         claims=(made,) if status.get("made") else (), pods=(pod,), templates=(template,)
     )
@@ -307,6 +310,14 @@ CASES: Mapping[str, tuple[Situation, str]] = {
     ),
     "made for a pod before it": (
         lambda: from_template(made=True, older=True),
+        "ns/p: claim p-e-xyz was not made for it, but for a pod before it",
+    ),
+    "made for its group": (
+        lambda: from_template(made=True, older=True, group="job"),
+        "1/1 nodes; it is placed together with PodGroup job",
+    ),
+    "made for another group": (
+        lambda: from_template(made=True, older=True, group="other"),
         "ns/p: claim p-e-xyz was not made for it, but for a pod before it",
     ),
     "pod being deleted": (

@@ -99,6 +99,7 @@ def part(world: World, kind: type[P]) -> P:
         scheduler.filter,
         scheduler.filter.listers,
         scheduler.binder,
+        scheduler.groups,
         scheduler.conditions,
         scheduler.preemption,
         scheduler.waiting,

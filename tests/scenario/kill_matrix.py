@@ -46,6 +46,8 @@ GATES: Final = {
     "DRAOptionalNodeOperations": True,
     "DRAPartitionableDevicesType": True,
     "DRAResourcePoolStatus": True,
+    "DRAWorkloadResourceClaims": True,
+    "GenericWorkload": True,
 }
 """Gates of the reference beside its defaults: what scenarios about features that are off need."""
 

@@ -16,8 +16,10 @@ from conformance.compare.evidence import (
     ask_reference,
     full_name,
     has_ended,
+    key_of,
     name_of,
 )
+from conformance.compare.waiting import group_of
 from conformance.seam.overlaps import exclusive_devices, is_copied
 from kube.base.errors import UsageError
 from kube.slices import results_of
@@ -148,11 +150,20 @@ def _dropped_fields(
 
 def kubelet_findings(document: Mapping[str, Any], prepared: Mapping[str, int]) -> Iterator[Finding]:
     """Yield nodes whose kubelets have more claims prepared (by node) than pods there use."""
-    living = nodes_by_pod(pod for pod in document.get("pods") or () if not has_ended(pod))
+    pods = [pod for pod in document.get("pods") or () if not has_ended(pod)]
+    living = nodes_by_pod(pods)
+    nodes_of_group: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for pod in pods:
+        node = living.get(str(pod["metadata"].get("uid")), "")
+        nodes_of_group[key_of(pod)[0], group_of(pod)].add(node)
     used: dict[str, set[str]] = defaultdict(set)
     for claim in document["allocated"]:
         for consumer in (claim.get("status") or {}).get("reservedFor") or ():
-            used[living.get(consumer.get("uid"), "")].add(full_name(claim))
+            nodes = {living.get(consumer.get("uid"), "")}
+            if consumer.get("resource") == "podgroups":
+                nodes = nodes_of_group[key_of(claim)[0], str(consumer.get("name"))]
+            for node in nodes:
+                used[node].add(full_name(claim))
     for node, number in sorted(prepared.items()):
         if number > len(used[node]):
             text = f"its kubelet has {number} claims prepared; pods there use {len(used[node])}"
@@ -250,12 +261,9 @@ def _unused_claims(snapshot: Snapshot) -> Iterator[Finding]:
     pods = {pod["metadata"].get("uid"): pod for pod in snapshot.pods}
     for claim in (*snapshot.claims, *snapshot.allocated):
         name, meta = full_name(claim), claim["metadata"]
-        reserved = [
-            item
-            for item in (claim.get("status") or {}).get("reservedFor") or ()
-            if item.get("resource") == "pods"
-        ]
-        living = 0
+        users = (claim.get("status") or {}).get("reservedFor") or ()
+        reserved = [item for item in users if item.get("resource") == "pods"]
+        living = sum(item.get("resource") == "podgroups" for item in users)  # as far as is known
         for consumer in reserved:
             state = _end_of_pod(pods.get(consumer.get("uid")))
             living += not state

@@ -19,7 +19,7 @@ Names = Annotated[tuple[str, ...], Field(min_length=1)]
 class Generated(Strict):
     """A claim that was made for a pod: of a template, or for extended resources."""
 
-    owned_by: str | None = Field(default=None, description="name of the pod")
+    owned_by: str | None = Field(default=None, description="name of the pod, or of the PodGroup")
     pod_claim: str | None = Field(default=None, description="name in pod.spec.resourceClaims")
 
     @model_validator(mode="after")
@@ -59,7 +59,7 @@ class ClaimExpectation(Timed):
     reserved_for: tuple[str, ...] | None = Field(
         default=None,
         description="names of all pods in status.reservedFor, in any order, with the uids that"
-        " those of them have that are there; [] for nobody",
+        " those of them have that are there; podgroups/NAME is a PodGroup; [] for nobody",
     )
 
     @model_validator(mode="after")
@@ -151,8 +151,10 @@ class ClaimExpectation(Timed):
             )
         for _, device in self._expected_devices:
             lint.expects_device(("devices",), device.rpartition("/")[2])
-        for index, pod in enumerate(self.reserved_for or ()):
-            lint.expects_object(("reservedFor", index), "Pod", pod, self.namespace)
+        for index, consumer in enumerate(self.reserved_for or ()):
+            name = consumer.removeprefix("podgroups/")
+            kind = "Pod" if name == consumer else "PodGroup"
+            lint.expects_object(("reservedFor", index), kind, name, self.namespace)
 
 
 def _match_devices(

@@ -144,6 +144,8 @@ class _StepLint:
         pods = self._created.pods
         if selector.owned_by is not None and selector.kind in {"Pod", "ResourceClaim"}:
             owner = selector.owned_by
+            if owner in self._created.list_names("PodGroup", selector.namespace):
+                return
             pods = [pod for pod in pods if pod.name == owner or owner.startswith(f"{pod.name}-")]
             if not pods:
                 says = hint(owner, (pod.name for pod in self._created.pods))

@@ -109,7 +109,8 @@ def _has_variable(manifest: Any, path: PathTuple) -> bool:
 
 
 def _list_refusals(obj: Mapping[str, Any], rules: ApiRules) -> Iterator[Problem]:
-    if str(obj.get("apiVersion")).startswith(f"{GROUP}/"):
+    is_group = (obj.get("apiVersion"), obj.get("kind")) == ("scheduling.k8s.io/v1beta1", "PodGroup")
+    if is_group or str(obj.get("apiVersion")).startswith(f"{GROUP}/"):
         yield from rules.list_refusals(obj)
     else:
         yield from list_pod_refusals(obj)

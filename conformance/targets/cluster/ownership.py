@@ -17,6 +17,7 @@ MADE_BY_SCENARIOS = (
     ("apps/v1", "StatefulSet"),
     ("batch/v1", "Job"),
     ("v1", "Pod"),
+    ("scheduling.k8s.io/v1beta1", "PodGroup"),
     (DRA_GROUP, "ResourceClaim"),
     (DRA_GROUP, "ResourceClaimTemplate"),
     ("v1", "Namespace"),

@@ -54,6 +54,7 @@ _DELETION_ORDER: Final = (
     "StatefulSet",
     "Job",
     "Pod",
+    "PodGroup",
     "ResourceClaim",
     "ResourceClaimTemplate",
     "ResourceQuota",

@@ -220,6 +220,7 @@ IN_NODE_TIER = [
     ("cdi: {pod: pod0, cl", "cdi: {pod: pod1, cl", "no step makes Pod 'pod1'"),
     ("claim: from-claim, present", "claim: from-clam, present", "did you mean from-claim?"),
     ("ownedBy: pod0, pod", "ownedBy: pod1, pod", "no step makes 'pod1'; did you mean pod0"),
+    ("ownedBy: pod0, pod", "ownedBy: group0, pod", "no step makes 'group0'; known: job0, pod0"),
     ("podClaim: from-template}", "podClaim: from-templ}", "did you mean from-template?"),
     ("event: {name: pod0", "event: {name: pod1", "no step makes Pod 'pod1'"),
     ("kind: ResourceClaim, name: sh", "kind: ResourceClaim, name: h", "did you mean shared"),
