@@ -15,11 +15,13 @@ from typing import Any, Final
 from conformance.scenario.minor_changes import load_changes
 from kube.base.errors import UsageError
 from kube.base.text import counted
+from kube.slices import results_of
 from kube.values import Obj
 from kubesim.resources import find_removal
 from kubesim.validation import since_1_38
 from kubesim.validation.constraints import list_device_requests
 from kubesim.validation.device import is_semver
+from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.gates import MINORS, check_gates, minor_of
 
 _GROUP: Final = "resource.k8s.io/"
@@ -134,6 +136,8 @@ def _find_since_1_38(objects: Sequence[Obj]) -> Iterator[UpgradeProblem]:
             yield UpgradeProblem("empty-selector-warned", item, "spec.deviceSelector", text)
         if kind == "ResourceSlice":
             yield from _find_unreadable(item)
+        if kind == "ResourceClaim":
+            yield from _find_negative_shares(item)
         for path, devices in _list_claim_devices(item):
             yield from _find_in_claim(item, devices, path, attributes)
 
@@ -169,6 +173,19 @@ class _Attributes:
             for name, by_bare in versions.items()
         }
         return cls({name: texts for name, texts in builds.items() if texts}, capacities)
+
+
+def _find_negative_shares(claim: Obj) -> Iterator[UpgradeProblem]:
+    for index, result in enumerate(results_of(claim)):
+        for name, amount in (result.get("consumedCapacity") or {}).items():
+            try:
+                is_negative = parse_quantity(str(amount)).sign() < 0
+            except ValueError:
+                continue  # No API server has stored that.
+            if is_negative:
+                path = f"status.allocation.devices.results[{index}].consumedCapacity[{name}]"
+                text = f"it is {amount}, and no pod with a claim that waits is scheduled"
+                yield UpgradeProblem("negative-shares", claim, path, text)
 
 
 def _find_in_claim(

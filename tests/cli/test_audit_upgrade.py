@@ -39,6 +39,14 @@ def snapshot(**changes: Any) -> dict[str, Any]:
             }
         },
     }
+    result = {"request": "r", "driver": DRIVER, "pool": "p", "device": "a", "shareID": "1"}
+    shares = {
+        "metadata": {"name": "shares", "namespace": "ns", "uid": "2"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}},
+        "status": {
+            "allocation": {"devices": {"results": [{**result, "consumedCapacity": {"x": "-1"}}]}}
+        },
+    }
     spec = {"driver": DRIVER, "pool": pool, "nodeName": "n", "devices": devices}
     selector = {"cel": {"expression": "true"}}
     return {
@@ -50,7 +58,7 @@ def snapshot(**changes: Any) -> dict[str, Any]:
         "deviceClasses": [{"metadata": {"name": "c"}, "spec": {"selectors": [selector]}}],
         "nodes": [{"metadata": {"name": "n"}}],
         "claims": [claim],
-        "allocated": [],
+        "allocated": [shares],
         "pods": [],
         **changes,
     }

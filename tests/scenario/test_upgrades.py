@@ -45,6 +45,12 @@ def exactly(**more: Any) -> Obj:
     return {"name": "r", "exactly": {"deviceClassName": "c", **more}}
 
 
+def consuming(amount: str) -> Obj:
+    devices = {"results": [{"consumedCapacity": {"x": amount}}]}
+    claim = dra("ResourceClaim", "shares", {"devices": {"requests": []}})
+    return {**claim, "status": {"allocation": {"devices": devices}}}
+
+
 UNREADABLE = "99999999999999999999.0.0"
 KIND_CLUSTER = {"kind": "Cluster", "featureGates": {"DynamicResourceAllocation": True}}
 
@@ -150,6 +156,10 @@ FOUND: dict[str, tuple[list[Obj], list[tuple[str, str]]]] = {
     "a rule about every device": (
         [dra("DeviceTaintRule", "r", {"deviceSelector": {}, "taint": {"key": "k"}})],
         [("empty-selector-warned", "spec.deviceSelector")],
+    ),
+    "a share of less than nothing": (
+        [consuming("-1"), consuming("1"), consuming("a lot")],
+        [("negative-shares", "status.allocation.devices.results[0].consumedCapacity[x]")],
     ),
     "what is no object of DRA": ([{"kind": "List"}, {"apiVersion": "v1", "kind": "Pod"}], []),
 }
