@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any, Final
 
-from conformance.allocators.contract import read_answer
+from conformance.allocators.contract import AllocationAnswer, read_answer
 from conformance.allocators.features import features_of
 from conformance.allocators.judging import (
     WRONG,
@@ -17,9 +17,10 @@ from conformance.allocators.judging import (
     fits_of,
     following_of,
     judge_answer,
+    question_of_pod,
 )
 from conformance.allocators.program import Program, ProgramError
-from conformance.allocators.questions import SHAPES, AskedQuestion, Vector
+from conformance.allocators.questions import SHAPES, AskedQuestion, Vector, write_devices
 from conformance.allocators.record import CheckHeader, NodeFinding, QuestionRecord, SmallCase
 from conformance.fuzz.problem import Generator
 from conformance.fuzz.shrink_json import shrink
@@ -102,7 +103,9 @@ class Checker:
         if unjudged:
             return record.model_copy(update={"unjudged": one_line(unjudged)})
         try:
-            findings, unsupported, milliseconds = self._judge(asked.question, reference)
+            findings, unsupported, milliseconds = self._judge(
+                asked.question, reference, asked.vector
+            )
         except ProgramError as fault:
             return record.model_copy(update={"fault": f"{fault.kind}: {fault}"})
         return record.model_copy(
@@ -113,8 +116,12 @@ class Checker:
             }
         )
 
-    def _judge(self, question: Json, reference: Json) -> tuple[list[Finding], str, float]:
+    def _judge(
+        self, question: Json, reference: Json, vector: Vector | None = None
+    ) -> tuple[list[Finding], str, float]:
         """Return what is wrong, what the program does not do, and its time in milliseconds.
+
+        ``vector``: has the question, and may say which devices are the only right ones.
 
         Raises ProgramError: there is no answer, or it says that the question is invalid.
         """
@@ -131,8 +138,11 @@ class Checker:
         if answer.unsupported:
             return [], one_line(answer.unsupported), milliseconds
         options = self._options
-        judged = judge_answer(question, answer, reference, options.level, options.kubernetes)
-        return list(judged), "", milliseconds
+        judge = judge_answer(question, answer, reference, options.level, options.kubernetes)
+        found = list(judge)
+        if vector is not None and options.level == vector.level == "admissible":
+            found += _judge_by_vector(vector, answer, {finding.node for finding in found})
+        return found, "", milliseconds
 
     def _make_small(self, asked: AskedQuestion, record: QuestionRecord) -> SmallCase | None:
         """Return the smallest question that shows the first difference of a record, if any does."""
@@ -151,8 +161,10 @@ class Checker:
         parts = {name: value for name, value in asked.question.items() if name not in kept}
         small = shrink(parts, lambda candidate: differs(candidate | kept)) | kept
         finding = self._find(small, first)
-        if finding is None:  # a program that answers otherwise each time
-            return None
+        if finding is None:
+            # The vector alone says so, or the program answers otherwise each time.
+            said = asked.vector if first.kind == "other devices" else None
+            return SmallCase(kind=first.kind, vector=said) if said else None
         return SmallCase(kind=first.kind, vector=self._make_vector(small, finding))
 
     def _find(self, question: Json, like: NodeFinding) -> Finding | None:
@@ -183,14 +195,39 @@ class Checker:
             question=question,
             expected=fits_of(reference),
             following=following_of(reference),
+            **({} if self._options.level == "fits" else _identical(reference)),
         )
+
+
+def _identical(reference: Json) -> Json:
+    """Return the fields of a vector with the devices that Kubernetes takes, if it takes any."""
+    return {**written, "level": "identical"} if (written := write_devices(reference)) else {}
+
+
+def _judge_by_vector(
+    vector: Vector, answer: AllocationAnswer, judged: Set[str]
+) -> Iterator[Finding]:
+    """Yield where right devices are not those that a vector says are the only right ones.
+
+    Args:
+        judged: nodes whose answers are known to be wrong.
+    """
+    nodes = {node["metadata"]["name"]: node for node in vector.question.get("nodes") or ()}
+    pods = {node.node: node.pods for node in answer.nodes}
+    for name, number in vector.find_other_devices(answer.model_dump()):
+        if name not in judged:
+            asked = question_of_pod(vector.question, nodes[name], pods[name][:number])
+            yield Finding(
+                name, "other devices", "allocated", "allocated", pod=number, question=asked
+            )
 
 
 def _contradict(vector: Vector | None, reference: Json) -> str:
     """Return that a vector says otherwise than the reference, which cannot judge it then."""
     if vector is None:
         return ""
-    if (fits_of(reference), following_of(reference)) == (vector.expected, vector.following):
+    fits = (fits_of(reference), following_of(reference)) == (vector.expected, vector.following)
+    if fits and not any(vector.find_other_devices(reference)):
         return ""
     return "the vector says otherwise than the reference of this version: take that version's own"
 

@@ -6,6 +6,7 @@ question are those of resource.k8s.io/v1 and v1, as an API server stores them.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,6 +21,24 @@ Json = dict[str, Any]
 
 MAX_ID: Final = 253
 """Characters of a question's id, which is printed."""
+
+
+class WrittenVector(BaseModel):
+    """A question whose answer is written down, as one line of a file."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    id: str = Field(description="stays the same for good")
+    contract: str
+
+    def to_document(self) -> Json:
+        """Return it as a document of JSON without what is empty; the contract is always there."""
+        given = self.model_dump(by_alias=True, exclude_defaults=True)
+        return {"id": self.id, "contract": self.contract, **given}
+
+    def to_line(self) -> str:
+        """Return it as a line of NDJSON, with its end."""
+        return json.dumps(self.to_document(), ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 class FollowingPod(BaseModel):

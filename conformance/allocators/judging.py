@@ -29,6 +29,8 @@ Level = Literal["fits", "admissible", "identical"]
 Kind = Literal["wrong yes", "wrong no", "inadmissible", "other devices", "timeout", "unsupported"]
 
 Json = dict[str, Any]
+ClaimDevices = list[list[str]]
+"""The devices of each claim of a pod as driver/pool/device, those of a claim sorted."""
 
 WRONG: Final[tuple[Kind, ...]] = ("wrong yes", "wrong no", "inadmissible", "other devices")
 """The kinds of findings that are differences."""
@@ -84,6 +86,17 @@ def following_of(reference: Json) -> dict[str, list[bool]]:
         node["node"]: [pod["outcome"] == "allocated" for pod in node["following"]]
         for node in reference.get("nodes", ())
         if "following" in node
+    }
+
+
+def devices_of(answer: Json) -> dict[str, list[ClaimDevices | None]]:
+    """Return node -> the devices of each pod, the first first; None for one that does not fit."""
+    return {
+        node["node"]: [
+            _sorted_names(pod.get("allocations") or ()) if pod["outcome"] == "allocated" else None
+            for pod in (node, *(node.get("following") or ()))
+        ]
+        for node in answer.get("nodes", ())
     }
 
 
@@ -217,7 +230,7 @@ def _judge_fit(node: str, given: PodAnswer, right: Mapping[str, Any]) -> Finding
 
 
 def _judge_devices(question: Json, node: str, given: PodAnswer, kubernetes: str) -> Finding | None:
-    wanted = _all_claims(question)
+    wanted = claims_of_question(question)
     pending = [index for index, claim in enumerate(wanted) if not is_allocated(claim)]
     broken = ""
     try:
@@ -238,7 +251,7 @@ def _judge_devices(question: Json, node: str, given: PodAnswer, kubernetes: str)
     return Finding(node, "inadmissible", "allocated", "allocated", broken)
 
 
-def _all_claims(question: Mapping[str, Any]) -> list[Json]:
+def claims_of_question(question: Mapping[str, Any]) -> list[Json]:
     """Return the claims of a question of one node, with one for the pod's extended resources."""
     claims: list[Json] = [*(question.get("claims") or ())]
     if question.get("pod"):
@@ -292,7 +305,7 @@ def snapshot_of(question: Mapping[str, Any], kubernetes: str = LATEST) -> Snapsh
     of the pod that have their devices already are among the allocated ones.
     """
     parts: Json = {key: [*(question.get(key) or ())] for key in _PARTS}
-    parts["claims"] = _all_claims(question)
+    parts["claims"] = claims_of_question(question)
     parts["deviceClasses"] = [
         *{item["metadata"]["name"]: item for item in parts["deviceClasses"]}.values()
     ]
@@ -334,7 +347,7 @@ def _explain_refusal(finding: Finding, kubernetes: str) -> str:
     if right.get("error"):
         return str(right["error"])
     question = finding.question
-    if question.get("pod") and not _all_claims(question):
+    if question.get("pod") and not claims_of_question(question):
         return "the pod asks for a resource that neither a class nor the node provides"
     try:
         explained = explain(snapshot_of(question, kubernetes), seconds=_EXPLAINING_SECONDS)
@@ -362,12 +375,20 @@ def _devices(allocations: Any) -> list[list[tuple[Any, ...]]]:
     ]
 
 
-def _name_devices(right: Mapping[str, Any]) -> str:
-    names = [
-        f"{driver}/{pool}/{device}"
-        for claim in _devices(right.get("allocations", ()))
-        for _, driver, pool, device in claim
+def _names(allocations: Any) -> ClaimDevices:
+    """Return the devices as driver/pool/device, claim by claim."""
+    return [
+        [f"{driver}/{pool}/{device}" for _, driver, pool, device in claim]
+        for claim in _devices(allocations)
     ]
+
+
+def _sorted_names(allocations: Any) -> ClaimDevices:
+    return [sorted(claim) for claim in _names(allocations)]
+
+
+def _name_devices(right: Mapping[str, Any]) -> str:
+    names = [name for claim in _names(right.get("allocations", ())) for name in claim]
     shown = ", ".join(names[:4])
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return shown + more if names else "no device at all"

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from conformance.allocators.contract import AllocationQuestion
+from conformance.allocators.contract import AllocationQuestion, WrittenVector
 from conformance.allocators.features import features_of
-from conformance.allocators.judging import answer_of_reference
+from conformance.allocators.judging import ClaimDevices, answer_of_reference, devices_of
 from conformance.data import scenarios_dir
 from conformance.fuzz.problem import Generator, claims_of, resources_of, snapshot_of
 from kube.base.errors import UsageError
@@ -51,12 +51,9 @@ _SHARED_CLAIM, _TEMPLATE = 6, 6
 """Once in so many random questions, where it can be asked."""
 
 
-class Vector(BaseModel):
+class Vector(WrittenVector):
     """A question whose answer is written down, for the unit tests of others."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
-    id: str = Field(description="stays the same for good")
     contract: str = Field(CONTRACT, description="the contract of question and answer")
     kubernetes: list[str] = Field(description="the minors for which the answer is right")
     features: list[str] = Field(description="what of DRA the question is about")
@@ -68,11 +65,42 @@ class Vector(BaseModel):
         default_factory=dict,
         description="node -> whether each pod that follows fits beside those before it",
     )
-    devices: dict[str, list[list[str]]] = Field(
+    devices: dict[str, ClaimDevices] = Field(
         default_factory=dict,
-        description="node -> the devices of each claim as driver/pool/device, where no others are"
-        " right",
+        description="node -> the devices of each claim of the (first) pod as driver/pool/device, in"
+        " any order; where `level` says nothing else, no others are right",
     )
+    following_devices: dict[str, list[ClaimDevices]] = Field(
+        default_factory=dict,
+        alias="followingDevices",
+        description="node -> the same for each pod that follows; empty for one that does not fit",
+    )
+    level: Literal["admissible", "identical"] = Field(
+        default="admissible",
+        description="the level of a check from which these devices count. admissible: no others are"
+        " right; identical: others may be, and these are those that Kubernetes takes",
+    )
+
+    def find_other_devices(self, answer: Json) -> Iterator[tuple[str, int]]:
+        """Yield each node and pod, 0 for the first, that an answer gives other devices.
+
+        Pods that do not fit, by the answer, and those that the vector says nothing of, have none.
+        """
+        for node, pods in devices_of(answer).items():
+            written = [self.devices.get(node, []), *self.following_devices.get(node, [])]
+            for number, (given, right) in enumerate(zip(pods, written, strict=False)):
+                if right and given not in (None, [sorted(claim) for claim in right]):
+                    yield node, number
+
+
+def write_devices(answer: Json) -> Json:
+    """Return the fields of a vector that name the devices of an answer; none if it has none."""
+    found = {node: [pod or [] for pod in pods] for node, pods in devices_of(answer).items()}
+    fields = {
+        "devices": {node: pods[0] for node, pods in found.items() if pods[0]},
+        "followingDevices": {node: pods[1:] for node, pods in found.items() if any(pods[1:])},
+    }
+    return {name: nodes for name, nodes in fields.items() if nodes}
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,7 @@ def make_document(result: CheckResult) -> dict[str, Any]:
             {
                 "kind": item.smallest.kind,
                 "questions": list(item.cases),
-                "vector": item.smallest.vector.model_dump(exclude_defaults=True),
+                "vector": item.smallest.vector.to_document(),
             }
             for item in result.group_differences()
         ],
@@ -241,11 +241,7 @@ def make_document(result: CheckResult) -> dict[str, Any]:
 
 def make_vectors(result: CheckResult) -> bytes:
     """Return the small cases as lines of vectors, one for each class of differences."""
-    lines = (
-        item.smallest.vector.model_dump_json(exclude_defaults=True)
-        for item in result.group_differences()
-    )
-    return "".join(f"{line}\n" for line in lines).encode()
+    return "".join(item.smallest.vector.to_line() for item in result.group_differences()).encode()
 
 
 def junit_xml(result: CheckResult) -> bytes:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from conformance.allocators.contract import WrittenVector
 from conformance.data import scenarios_dir
 
 SELECTORS: Final = scenarios_dir() / "vectors" / "selectors.ndjson"
 """The shipped vectors."""
 
 
-class SelectorVector(BaseModel):
+class SelectorVector(WrittenVector):
     """A selector, a device, and what Kubernetes answers, for tests of other CEL implementations."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    id: str = Field(description="stays the same for good")
     contract: Literal["cel/v1"] = Field("cel/v1", description="the form of question and answer")
     sentence: str = Field(description="what is shown, in one sentence")
     source: str = Field(description="where the rule is written")

@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from conformance.allocators.questions import draw_questions
+from conformance.allocators.judging import answer_of_reference
+from conformance.allocators.questions import draw_questions, write_devices
 from reference_allocator.gates import LATEST
 from reference_allocator.wire import answer_allocate
 from tests.allocators.asking import GPU, PROGRAMS, python, question, report, run, write
@@ -110,6 +112,73 @@ def test_other_devices_are_wrong_for_those_who_claim_to_take_the_same(
         "-o", tmp_path / "out",
     )  # fmt: skip
     assert done.exit_code == code, done.output
+
+
+def test_a_difference_in_devices_is_a_vector_with_those_of_kubernetes(tmp_path: Path) -> None:
+    last, none = python("wrong.py", "last-device"), python("wrong.py", "none")
+    asked = write(tmp_path, [question("q")])
+    done = run(
+        "--program", last, "--questions", asked, "--level", "identical", "-o", tmp_path / "o"
+    )
+    assert done.exit_code == 1, done.output
+    difference = tmp_path / "o" / "differences.ndjson"
+    vector = json.loads(difference.read_text())
+    assert vector["devices"] == {"node-0": [[f"{GPU}/node-0/gpu-0"]]}
+    assert vector["level"] == "identical"
+    for level, program, code in (
+        ("identical", last, 1),
+        ("identical", none, 0),
+        ("admissible", last, 0),  # others are right, too
+    ):
+        folder = tmp_path / f"{level}-{code}"
+        done = run("--program", program, "--questions", difference, "--level", level, "-o", folder)
+        assert done.exit_code == code, done.output
+
+
+def test_the_devices_of_a_row_are_written_pod_by_pod() -> None:
+    others = [{"claims": question(name)["claims"]} for name in ("next", "last")]
+    for pod, name in zip(others, "de", strict=True):
+        pod["claims"][0]["metadata"]["name"] = name
+    answer = answer_of_reference(question("row", following=others))
+    assert write_devices(answer) == {
+        "devices": {"node-0": [[f"{GPU}/node-0/gpu-0"]]},
+        "followingDevices": {"node-0": [[[f"{GPU}/node-0/gpu-1"]], []]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault", "level", "code"),
+    [
+        ({"devices": ["gpu-0"]}, "none", "identical", 0),
+        ({"devices": ["gpu-1"]}, "none", "fits", 3),
+        ({"devices": ["gpu-0"]}, "last-device", "fits", 0),
+        ({"devices": ["gpu-0"]}, "last-device", "admissible", 1),
+        ({"devices": ["gpu-0"], "level": "identical"}, "last-device", "admissible", 0),
+        ({"devices": ["gpu-0"], "level": "identical"}, "last-device", "identical", 1),
+    ],
+)
+def test_devices_of_a_vector_are_compared(
+    tmp_path: Path, fields: dict[str, Any], fault: str, level: str, code: int
+) -> None:
+    """Those that the reference does not take judge nobody."""
+    named = [f"{GPU}/node-0/{name}" for name in fields["devices"]]
+    vector = {
+        "id": "q",
+        "kubernetes": [LATEST],
+        "features": [],
+        "sentence": "the first device is right",
+        "question": question("q"),
+        "expected": {"node-0": True},
+        **fields,
+        "devices": {"node-0": [named]},
+    }
+    asked, out = write(tmp_path, [vector]), tmp_path / "out"
+    done = run(
+        "--program", python("wrong.py", fault), "--questions", asked, "--level", level, "-o", out
+    )
+    assert done.exit_code == code, done.output
+    kinds = [item["kind"] for item in report(out)["differences"]]
+    assert kinds == ["other devices"] * (code == 1)
 
 
 def test_what_a_pod_was_given_must_be_told_where_another_follows(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from kube.base.text import one_line
 from reference_allocator.gates import LATEST, MINORS
 from tests.oracle.knobs import KNOBS
 from tests.oracle.upstream import Upstream, ask, open_upstream
+from tests.vectors.choices import TooManyChoicesError, only_devices
 from tests.vectors.rows import ROWS
 from tests.vectors.rules import RULES
 from tests.vectors.written import API, WRITTEN
@@ -126,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             refused += 1
             sys.stdout.write(f"{vector.id}: not what Kubernetes {LATEST} answers\n")
             continue
-        lines.append(confirmed.model_dump_json(exclude_defaults=True) + "\n")
+        lines.append(_with_devices(confirmed, programs).to_line())
     for program in programs.values():
         program.close()
     VECTORS.parent.mkdir(exist_ok=True)
@@ -163,6 +164,26 @@ def _confirm(vector: Vector, programs: Mapping[str, Upstream]) -> list[str]:
         if outcomes(ask(program, vector.question)) == expected_of(vector)
         and outcomes(answer_of_reference(vector.question, minor)) == expected_of(vector)
     ]
+
+
+def _with_devices(vector: Vector, programs: Mapping[str, Upstream]) -> Vector:
+    """The vector with the devices that are the only right ones in each of its minors."""
+    found: list[Json] = []
+    try:
+        for minor in vector.kubernetes:
+            reference = answer_of_reference(vector.question, minor)
+            found.append(only_devices(vector.question, reference, minor))
+    except TooManyChoicesError:
+        sys.stdout.write(f"{vector.id}: too many choices of devices to try them all\n")
+        found = [{}]
+    known = found[0] if all(item == found[0] for item in found) else {}
+    told = Vector.model_validate(
+        vector.model_dump(exclude={"devices", "following_devices"}) | known
+    )
+    for minor in vector.kubernetes:
+        for node, _ in told.find_other_devices(ask(programs[minor], vector.question)):
+            raise AssertionError(f"{vector.id}: Kubernetes {minor} has other devices on {node}")
+    return told
 
 
 def _written() -> Iterator[Vector]:

@@ -242,7 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = [(vector.id, minor) for vector in vectors for minor in differences(vector)]
     for identifier, minor in wrong:
         sys.stdout.write(f"{identifier}: the reference answers otherwise for {minor}\n")
-    text = "".join(f"{vector.model_dump_json(exclude_defaults=True)}\n" for vector in vectors)
+    text = "".join(vector.to_line() for vector in vectors)
     SELECTORS.write_text(text, encoding="utf-8")
     sys.stdout.write(f"{len(vectors)} vectors, answered by {', '.join(programs)}\n")
     return 1 if wrong else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from conformance.allocators.features import FEATURES
-from conformance.allocators.judging import answer_of_reference
+from conformance.allocators.judging import ClaimDevices, answer_of_reference
 from conformance.allocators.program import Program
-from conformance.allocators.questions import Vector, read_questions
+from conformance.allocators.questions import VECTORS, Vector, read_questions
+from conformance.allocators.selectors import SELECTORS
 from reference_allocator.gates import LATEST
-from tests.allocators.asking import python, run
+from tests.allocators.asking import GPU, Json, python, question, run
 from tests.oracle.upstream import ask
+from tests.vectors.choices import TooManyChoicesError, only_devices, right_choices
 from tests.vectors.make import HAND_MADE, expected_of, outcomes, read_vectors
 from tests.vectors.written import WRITTEN
 
@@ -37,6 +40,66 @@ def test_the_reference_answers_as_the_vectors_say(vectors: list[Vector]) -> None
         if outcomes(answer_of_reference(vector.question, minor)) != expected_of(vector)
     ]
     assert wrong == []
+
+
+def test_devices_are_written_exactly_where_no_others_are_right(vectors: list[Vector]) -> None:
+    assert [
+        vector.id for vector in vectors if written_devices(vector) != tried_devices(vector)
+    ] == []
+    with_devices = sum(bool(vector.devices or vector.following_devices) for vector in vectors)
+    fitting = sum(any(vector.expected.values()) for vector in vectors)
+    assert fitting * 3 // 4 < with_devices < fitting
+
+
+def written_devices(vector: Vector) -> Json:
+    """What a vector says of devices, as `only_devices` does."""
+    return vector.model_dump(
+        by_alias=True, include={"devices", "following_devices"}, exclude_defaults=True
+    )
+
+
+def tried_devices(vector: Vector) -> Json:
+    """What comes of trying all choices by the rules of the latest minor."""
+    try:
+        return only_devices(vector.question, answer_of_reference(vector.question), LATEST)
+    except TooManyChoicesError:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "choices"),
+    [
+        (question("two-of-two", count=2), [[["gpu-0", "gpu-1"]]]),
+        (question("one-of-two"), [[["gpu-0"]], [["gpu-1"]]]),
+        (question("three-of-two", count=3), []),
+    ],
+    ids=lambda value: value["id"] if isinstance(value, dict) else "",
+)
+def test_choices_are_all_that_are_right(asked: Json, choices: list[ClaimDevices]) -> None:
+    """Order and place of a device in a claim make no other choice."""
+    found = right_choices(asked, LATEST, most=10)
+    assert found == [
+        [[f"{GPU}/node-0/{name}" for name in claim] for claim in claims] for claims in choices
+    ]
+
+
+def test_of_alternatives_only_the_first_that_can_be_had_is_right() -> None:
+    asked = question("second-alternative", devices=1)
+    (request,) = asked["claims"][0]["spec"]["devices"]["requests"]
+    one = request.pop("exactly")
+    request["firstAvailable"] = [
+        {**one, "name": "two", "count": 2},
+        {**one, "name": "one"},
+        {**one, "name": "none", "count": 0},
+    ]
+    asked["features"]["prioritizedList"] = True
+    assert right_choices(asked, LATEST, most=10) == [[[f"{GPU}/node-0/gpu-0"]]]
+
+
+def test_every_line_names_its_contract() -> None:
+    for file, contract in ((VECTORS, "allocation/v1"), (SELECTORS, "cel/v1")):
+        lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+        assert {line["contract"] for line in lines} == {contract}
 
 
 def test_the_vectors_are_of_every_feature_and_those_that_are_written(

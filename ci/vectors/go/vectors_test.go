@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -15,12 +16,15 @@ type vector struct {
 	Sentence   string          `json:"sentence"`
 	Question   json.RawMessage `json:"question"`
 	Expected   map[string]bool `json:"expected"`
+	// Devices has those of each claim as driver/pool/device, where no others are right.
+	Devices map[string][][]string `json:"devices"`
 }
 
-// fits is the allocator under test: whether the question's claims fit a node. Its objects are those
-// of k8s.io/api/resource/v1 and k8s.io/api/core/v1.
-func fits(question json.RawMessage, node string) bool {
-	return true
+// allocate is the allocator under test: the devices of each of the question's claims on a node, as
+// driver/pool/device, and whether they fit. Its objects are those of k8s.io/api/resource/v1 and
+// k8s.io/api/core/v1.
+func allocate(question json.RawMessage, node string) ([][]string, bool) {
+	return [][]string{}, true
 }
 
 func TestVectors(t *testing.T) {
@@ -41,8 +45,15 @@ func TestVectors(t *testing.T) {
 		}
 		t.Run(v.ID, func(t *testing.T) {
 			for node, expected := range v.Expected {
-				if got := fits(v.Question, node); got != expected {
-					t.Errorf("%s: fits %s: %v, not %v: %s", v.ID, node, got, expected, v.Sentence)
+				devices, fits := allocate(v.Question, node)
+				if fits != expected {
+					t.Errorf("%s: fits %s: %v, not %v: %s", v.ID, node, fits, expected, v.Sentence)
+				}
+				for _, claim := range devices {
+					slices.Sort(claim)
+				}
+				if only, ok := v.Devices[node]; ok && fits && !reflect.DeepEqual(devices, only) {
+					t.Errorf("%s: devices on %s: %v, not %v: %s", v.ID, node, devices, only, v.Sentence)
 				}
 			}
 		})

@@ -7,9 +7,9 @@ import java.util.Map;
 
 /** Holds an allocator to what Kubernetes' own answers. */
 public class Vectors {
-  /** The allocator under test: whether the question's claims fit a node. */
-  static boolean fits(Map<String, Object> question, String node) {
-    return true;
+  /** The allocator under test: the devices of each claim, as driver/pool/device; null: no fit. */
+  static List<List<String>> allocate(Map<String, Object> question, String node) {
+    return List.of();
   }
 
   public static void main(String[] arguments) throws Exception {
@@ -20,10 +20,17 @@ public class Vectors {
         continue;
       }
       for (Map.Entry<String, Object> entry : object(vector.get("expected")).entrySet()) {
-        boolean got = fits(object(vector.get("question")), entry.getKey());
-        if (!entry.getValue().equals(got)) {
+        String node = entry.getKey();
+        List<List<String>> devices = allocate(object(vector.get("question")), node);
+        boolean fits = devices != null;
+        // There where no others are right.
+        Object only = object(vector.getOrDefault("devices", Map.of())).get(node);
+        if (!entry.getValue().equals(fits)) {
           wrong++;
-          System.out.printf("%s: fits %s: %s: %s%n", vector.get("id"), entry.getKey(), got, vector.get("sentence"));
+          System.out.printf("%s: fits %s: %s: %s%n", vector.get("id"), node, fits, vector.get("sentence"));
+        } else if (fits && only != null && !only.equals(devices.stream().map(claim -> claim.stream().sorted().toList()).toList())) {
+          wrong++;
+          System.out.printf("%s: devices on %s: %s: %s%n", vector.get("id"), node, devices, vector.get("sentence"));
         }
       }
     }
