@@ -116,6 +116,8 @@ class Allocator:
                 read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
                 break
         index = self.index
+        if index.unusable:
+            return Outcome("error", error=index.unusable)
         search = self._search
         search.steps = 0
         try:

@@ -326,8 +326,9 @@ class MinorRules:
             constraint.go).
         fails_all_on_node: whether a pool of which not all devices are known fails a request for all
             of them on this node only; since 1.38 (validateDeviceRequest).
-        refuses_negative_requests: whether a negative amount is an error though a policy would round
-            it up; since 1.38 (calculateConsumedCapacity).
+        refuses_negative_amounts: whether a negative amount is an error: a request for one though a
+            policy would round it up (calculateConsumedCapacity), and one in use, for every pod
+            (consumedCapacityError); since 1.38.
         allows_any_default: whether a policy allows its default whatever else it says; before 1.38
             not one that 64 bits do not hold (fillEmptyRequest, violatesPolicy).
         shares_keep_device: whether nobody gets a device for himself that is not for several claims
@@ -343,7 +344,7 @@ class MinorRules:
     rounds_to_binary: bool = False
     reads_inner_types: bool = False
     fails_all_on_node: bool = False
-    refuses_negative_requests: bool = False
+    refuses_negative_amounts: bool = False
     allows_any_default: bool = False
     shares_keep_device: bool = False
 
@@ -361,7 +362,7 @@ class MinorRules:
             rounds_to_binary=minor <= MINORS.index("1.36"),
             reads_inner_types=minor >= MINORS.index("1.38"),
             fails_all_on_node=minor >= MINORS.index("1.38"),
-            refuses_negative_requests=minor >= MINORS.index("1.38"),
+            refuses_negative_amounts=minor >= MINORS.index("1.38"),
             allows_any_default=minor >= MINORS.index("1.38"),
             shares_keep_device=minor >= MINORS.index("1.38"),
         )

@@ -8,11 +8,12 @@ costs what it is about, and a decision what its node has. What has been computed
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reference_allocator.api import AllocatedDevice, DeviceClass, ResourceClaim, ResourceSlice
 from reference_allocator.api.claims import AllocatedClaim
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.api.reading import read_all
 from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.cluster.views import Views
@@ -43,6 +44,10 @@ class Index:
         kubernetes: the version whose rules apply and whose CEL environment selectors are compiled
             in; for one that is not known, the nearest that is.
 
+    Attributes:
+        unusable: why nothing can be allocated; empty while something can. Since 1.38 that is so
+            while a claim consumes less than nothing of a device.
+
     Raises:
         InputError: an object has not the form of its kind; the path starts with `$.slices[i]`,
             `$.deviceClasses[i]` or `$.allocated[i]`.
@@ -68,6 +73,8 @@ class Index:
         self._classes = {item.name: item for item in classes}
         self.validator = Validator(features, self._classes)
         self._claims: dict[_ClaimKey, list[_Results]] = {}
+        self._negative: dict[_ClaimKey, str] = {}
+        self.unusable = ""
         for claim in claims:
             self._add_claim(claim)
 
@@ -98,6 +105,8 @@ class Index:
 
     def remove_claim(self, namespace: str, name: str) -> bool:
         """Record that a claim was deleted or deallocated; return False where it had no devices."""
+        if self._negative.pop((namespace, name), None):
+            self._explain_unusable()
         allocations = self._claims.pop((namespace, name), [])
         for results in allocations:
             self._state.remove(results)
@@ -121,4 +130,29 @@ class Index:
     def _add_claim(self, claim: AllocatedClaim | ResourceClaim) -> None:
         if claim.results:
             self._state.add(claim.results)
-            self._claims.setdefault((claim.namespace, claim.name), []).append(claim.results)
+            key = (claim.namespace, claim.name)
+            self._claims.setdefault(key, []).append(claim.results)
+            if self.rules.refuses_negative_amounts and self.features.consumable_capacity:
+                problem = next(_explain_negative(claim), None)
+                if problem is not None:
+                    self._negative[key] = problem
+                    self._explain_unusable()
+
+    def _explain_unusable(self) -> None:
+        """Say why nothing can be allocated (getCapacities, the scheduler's allocateddevices.go)."""
+        self.unusable = ""
+        if self._negative:
+            first, *others = sorted(self._negative.values())
+            count = f" (and {len(others)} more claims with invalid consumed capacity)"
+            self.unusable = f"gather allocation state: {first}{count if others else ''}"
+
+
+def _explain_negative(claim: AllocatedClaim | ResourceClaim) -> Iterator[str]:
+    """Yield what a claim consumes less than nothing of, in upstream's words."""
+    for result in claim.results or ():
+        for name, amount in sorted(result.consumed_capacity.items()):
+            if amount.nanos < 0:
+                yield (
+                    f"claim {claim.namespace}/{claim.name}, device {result.id}: consumed capacity "
+                    f"{go_quote(name)} must not be negative, got {amount}"
+                )

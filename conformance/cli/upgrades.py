@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import typer
 
 from conformance.cli.output import print_progress, printable
-from conformance.scenario.upgrades import (
-    NOT_IN_A_SNAPSHOT,
-    check_upgrade,
-    find_problems,
-    list_objects,
-)
+from conformance.scenario.upgrades.finding import check_upgrade, find_problems, list_objects
 from conformance.targets.opening.options import TargetOptions
 from kube.base.errors import ExitCode, TargetError
 from kube.base.text import counted
 from kube.values import Obj
+from reference_allocator.features import Features
 
-_BESIDE_A_SNAPSHOT = ("ResourceClaimTemplate", "DeviceTaintRule")
+_WIDTH = 79
+_OF_FILES = (
+    "flags and configurations of components, API versions that clients use; `lint --kubernetes` "
+    "looks at those in files"
+)
 
 
 def print_upgrade(
@@ -36,41 +37,81 @@ def print_upgrade(
     Raises UsageError: see `check_upgrade`.
     """
     before, after = check_upgrade(str(snapshot.get("kubernetes") or ""), target)
+    unknown: list[str] = []
+    missing = [kind for part, kind in _LISTS.items() if part not in snapshot]
     objects = list_objects(snapshot)
     if options is not None:
-        objects += _read_beside(options)
-    problems = find_problems(objects, before, after)
+        objects += _read_missing(options, missing, unknown.append)
+    features = snapshot.get("features")
+    problems = find_problems(
+        objects,
+        before,
+        after,
+        None if features is None else Features.from_dict(features),
+        unknown.append,
+    )
     if as_json:
         shown = ("change", "object", "path", "text", "advice")
         rows = [{name: getattr(problem, name) for name in shown} for problem in problems]
         typer.echo(json.dumps(rows, indent=2))
     advised: set[str] = set()
     for problem in () if as_json else problems:
-        typer.echo(printable(f"{problem.change}: {problem.object}: {problem.path}: {problem.text}"))
+        _print_folded(f"{problem.change}: {problem.object}: {problem.path}: {problem.text}")
         if problem.change not in advised:
-            typer.echo(printable(f"  {problem.advice}"))
+            _print_folded(problem.advice, "  ")
         advised.add(problem.change)
+    for text in unknown:
+        _say_folded(f"warning: {text}")
     print_progress(
         f"{counted(len(objects), 'object')} looked at for Kubernetes {before} to {after}, "
         f"{counted(len(problems), 'problem')}"
     )
     if options is None:
-        print_progress(NOT_IN_A_SNAPSHOT)
-    return ExitCode.NOT_CONFORMANT if problems else ExitCode.CONFORMANT
+        kinds = "".join(f"{kind}s, " for kind in missing)
+        _say_folded(f"not looked at: {kinds}{_OF_FILES}")
+    if problems:
+        return ExitCode.NOT_CONFORMANT
+    return ExitCode.INCONCLUSIVE if unknown else ExitCode.CONFORMANT
 
 
-def _read_beside(options: TargetOptions) -> list[Obj]:
+_LISTS = {"templates": "ResourceClaimTemplate", "taintRules": "DeviceTaintRule"}
+"""Part of a snapshot, which may be without it -> kind; no snapshot has the second."""
+
+
+def _print_folded(text: str, indent: str = "") -> None:
+    typer.echo(printable(_fold(text, indent)))
+
+
+def _say_folded(text: str) -> None:
+    print_progress(_fold(text, ""))
+
+
+def _fold(text: str, indent: str) -> str:
+    """Return lines that fit a terminal, but for words that are longer."""
+    return textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _read_missing(
+    options: TargetOptions, kinds: Sequence[str], report: Callable[[str], None]
+) -> list[Obj]:
     """Return what a cluster has of DRA beside what is in its snapshot; say what cannot be read."""
     from conformance.targets.opening.target import open_api
     from kube.errors import ApiError
 
     objects: list[Obj] = []
     with open_api(options) as api:
-        for kind in _BESIDE_A_SNAPSHOT:
+        for kind in kinds:
             try:
                 version = api.discovery.dra_version()
                 items = api.list(api.discovery.find(version, kind))
                 objects += [{"apiVersion": version, "kind": kind, **item} for item in items]
             except (ApiError, TargetError) as error:
-                print_progress(f"warning: no {kind} looked at: {error}")
+                report(f"no {kind} looked at: {error}")
     return objects

@@ -155,7 +155,7 @@ def resolve_consumption(
             with_policy.append((name, policy))
         if policy is not None or wanted is not None:
             try:
-                if rules.refuses_negative_requests and wanted is not None and wanted.nanos < 0:
+                if rules.refuses_negative_amounts and wanted is not None and wanted.nanos < 0:
                     raise CapacityError(f"capacity value is negative: request {wanted}")
                 amount = _amount_for(wanted, capacity, features, rules)
             except CapacityError as error:

@@ -76,7 +76,31 @@ def test_each_row_about_stored_objects_is_found_in_a_snapshot(call: Call) -> Non
     expected = {name for name, row in load_changes().items() if row.found} - NOT_IN_SNAPSHOTS
     assert (done.code, found) == (1, expected)
     assert all(row["object"] and row["path"] and row["text"] and row["advice"] for row in rows)
-    assert "no ResourceClaimTemplates and DeviceTaintRules" in done.err
+    assert "not looked at: ResourceClaimTemplates, DeviceTaintRules, flags" in done.err
+
+
+def test_templates_of_a_snapshot_are_looked_at_and_lines_are_short(call: Call) -> None:
+    asked = {"deviceClassName": "c", "capacity": {"requests": {"x": "-1"}}}
+    template = {
+        "metadata": {"name": "t", "namespace": "ns"},
+        "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": asked}]}}},
+    }
+    done = call("audit", write(snapshot(templates=[template])), "--upgrade-to", "1.38")
+    assert "ResourceClaimTemplate ns/t:" in done.out
+    assert "not looked at: DeviceTaintRules, flags" in done.err
+    assert [line for line in (done.out + done.err).splitlines() if len(line) > 80] == []
+
+
+def test_what_could_not_be_read_is_never_called_right(call: Call) -> None:
+    """`audit` without --upgrade-to has the same exit code."""
+    Path("dump").mkdir()
+    info = {"nodeInfo": {"kubeletVersion": "v1.37.2"}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": info}
+    Path("dump/good.yaml").write_text(json.dumps(node), encoding="utf-8")
+    Path("dump/bad.yaml").write_text("kind: [", encoding="utf-8")
+    done = call("audit", "dump", "--upgrade-to", "1.38")
+    assert (done.code, done.out) == (3, "")
+    assert "not read: dump/bad.yaml" in done.err
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from tests.reference_allocator.builders import (
     ALL,
     DRIVER,
     Json,
+    allocated,
     claim,
     device,
     device_class,
@@ -192,6 +193,31 @@ def test_since_1_38_a_policy_allows_its_default_however_large_it_is() -> None:
     ]
     kinds = [decide(minor, slices, claim(request()))[0].kind for minor in MINORS[1:]]
     assert kinds == ["none", "none", "none", "allocated"]
+
+
+def test_since_1_38_nothing_is_allocated_while_less_than_nothing_is_in_use() -> None:
+    """Source: consumedCapacityError and getCapacities of the scheduler's allocateddevices.go."""
+    item = {"device": "dev-0", "consumedCapacity": {"b": "-2", "a": "-5"}}
+    taken = [allocated(item, name=name) for name in ("one", "other")]
+    error = (
+        "gather allocation state: claim default/one, device gpu.example.com/pool/dev-0: consumed "
+        'capacity "a" must not be negative, got -5 (and 1 more claims with invalid consumed '
+        "capacity)"
+    )
+    for minor, expected in {"1.37": "allocated", "1.38": "error"}.items():
+        index = Index(
+            ALL,
+            [resource_slice(devices(2))],
+            [device_class()],
+            taken,
+            kubernetes=minor,
+        )
+        outcome = Allocator(index).allocate(node(), [claim(request())])
+        assert outcome.kind == expected
+        assert outcome.error == (error if expected == "error" else "")
+        for name in ("one", "other"):
+            index.remove_claim("default", name)
+        assert Allocator(index).allocate(node(), [claim(request())]).kind == "allocated"
 
 
 def test_until_1_37_an_amount_beyond_the_largest_suffix_is_written_without_its_exponent() -> None:

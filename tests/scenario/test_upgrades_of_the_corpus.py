@@ -16,7 +16,7 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.results.events.scenario import Outcome
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.upgrades import find_problems
+from conformance.scenario.upgrades.finding import find_problems
 from kube.values import Obj
 from reference_allocator.gates import MINORS
 from tests.scenario.sampling import SAMPLE, sample

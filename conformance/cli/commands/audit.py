@@ -114,7 +114,8 @@ def audit_command(
 
         document = take_snapshot(options) if snapshot is None else given.read(snapshot)
         live = options if snapshot is None else None
-        raise typer.Exit(print_upgrade(document, upgrade_to, live, as_json=output == "json"))
+        code = print_upgrade(document, upgrade_to, live, as_json=output == "json")
+        raise typer.Exit(given.conclude(code))
     if snapshot is None:
         document, findings = _audit_cluster(options, settle, kubelets)
     else:

@@ -187,7 +187,7 @@ class _Linter:
         self.skipped = 0
         self.charts: Counter[Path] = Counter()
         self._given = GivenObjects()
-        self._valid: list[Document] = []
+        self._manifests: list[tuple[Document, bool]] = []
 
     def check_path(self, path: Path, exclude: Sequence[str]) -> None:
         """Check a file, all files below a folder, or standard input."""
@@ -249,7 +249,7 @@ class _Linter:
         """Check manifests for what their minor treats otherwise than the minor ``before``."""
         from conformance.scenario.lint.minor_changes import list_changes
 
-        for document, problem in list_changes(self._valid, before, self.kubernetes):
+        for document, problem in list_changes(self._manifests, before, self.kubernetes, self._warn):
             self.lines += list_lint_lines(document, [problem])
 
     def _check(self, file: Path, documents: Sequence[Document]) -> None:
@@ -261,8 +261,7 @@ class _Linter:
         for document in documents:
             if not is_own(document):
                 self._given.add(document, valid=valid)
-                if valid:
-                    self._valid.append(document)
+                self._manifests.append((document, valid))
         if self.shipped:
             lines = [LintLine(line.text) for line in lines]  # here a warning is one thing to mend
             lines += map(LintLine, list_shipped_problems(file, documents, loads=not lines))
@@ -273,6 +272,9 @@ class _Linter:
         files = [scenario.document.file for scenario in load_scenarios()]
         texts = [file.read_text(encoding="utf-8") for file in files]
         self.lines += map(LintLine, length_problems(scenarios_dir(), texts))
+
+    def _warn(self, text: str) -> None:
+        self.lines.append(LintLine(f"warning: {text}", error=False))
 
     def _refuse(self, error: ConformanceError) -> None:
         self.checked += 1

@@ -140,7 +140,9 @@ def standalone_problems(data: Any, kubernetes: str = LATEST) -> Iterator[Problem
         yield from (problem for problem in decoding if problem.path not in places)
         has_expressions = is_dra and kind != "ResourceSlice"
         root = None if decoding else schema.root_of(kind, version)
-        expressions = list(selector_problems(obj, path, root)) if has_expressions else []
+        expressions = (
+            list(selector_problems(obj, path, root, kubernetes)) if has_expressions else []
+        )
         yield from expressions
         if decoding or places:
             continue  # a server looks no further, and what follows from it is no news

@@ -26,6 +26,7 @@ from conformance.scenario.driver.variables import (
 from conformance.scenario.model import Requires, Scenario
 from conformance.seam.abilities import Ability
 from reference_allocator.api import schema
+from reference_allocator.gates import LATEST
 
 PROFILE_GROUPS = ("attribute", "capacity", "class", "config", "selector")
 _OWN_GROUPS = ("name", "node")
@@ -214,10 +215,14 @@ _CEL: Final = ("cel", "expression")
 _SELECTORS: Final = frozenset({"CELDeviceSelector"})
 
 
-def selector_problems(value: Any, path: PathTuple, root: str | None = None) -> Iterator[Problem]:
+def selector_problems(
+    value: Any, path: PathTuple, root: str | None = None, kubernetes: str = LATEST
+) -> Iterator[Problem]:
     """Yield problems of ``cel: {expression: ...}`` in classes and requests of a manifest.
 
-    ``root``: the type of the manifest, which fits it; without, selectors are where they seem to be.
+    Args:
+        root: the type of the manifest, which fits it; without, selectors are where they seem to be.
+        kubernetes: the minor whose CEL the expressions are for.
     """
     if root is None:
         expressions = ((place, text) for place, text in walk(value, path) if place[-2:] == _CEL)
@@ -226,16 +231,18 @@ def selector_problems(value: Any, path: PathTuple, root: str | None = None) -> I
         expressions = (((*place, "expression"), part.get("expression")) for place, _, part in parts)
     for place, text in expressions:
         if isinstance(text, str):
-            yield from expression_problems(text, place)
+            yield from expression_problems(text, place, kubernetes)
 
 
-def expression_problems(expression: str, path: PathTuple) -> Iterator[Problem]:
-    """Yield the problems of a selector's expression, over ``device``."""
+def expression_problems(
+    expression: str, path: PathTuple, kubernetes: str = LATEST
+) -> Iterator[Problem]:
+    """Yield the problems of a selector's expression, over ``device``, with all gates on."""
     from reference_allocator.cel import CelFeatures, validate_new_expression
 
     complete = _fill_variables(expression)
     if complete is not None:
-        features = CelFeatures(consumable_capacity=True, list_type_attributes=True, stored=False)
+        features = CelFeatures(stored=False, kubernetes=kubernetes)
         for problem in validate_new_expression(complete, features):
             yield _make_problem(path, problem.message)
 

@@ -1,0 +1,1 @@
+"""What stored objects and manifests lose or get with another Kubernetes minor."""
