@@ -127,9 +127,14 @@ class Cluster:
                 yield entry, self.store.get("ResourceClaim", namespace_of(consumer), name)
 
     @property
+    def has_groups(self) -> bool:
+        """Whether there are PodGroups: since 1.37, with ``GenericWorkload``."""
+        return "PodGroup" in self.served_kinds
+
+    @property
     def shares_in_groups(self) -> bool:
         """Whether PodGroups have claims (the gate ``DRAWorkloadResourceClaims``)."""
-        return bool(self.gates.get("DRAWorkloadResourceClaims"))
+        return self.has_groups and bool(self.gates.get("DRAWorkloadResourceClaims"))
 
     def may_use(self, pod: Obj, pod_claim: Obj, claim: Obj) -> bool:
         """Return whether the claim of an entry is for the pod, or for its group."""

@@ -179,7 +179,9 @@ def list_served_kinds(gates: Mapping[str, bool], kubernetes: str) -> dict[str, K
             if not 0 < find_removal(version, kind.name) <= minor
             and _FIRST_MINORS.get((version, kind.name), 0) <= minor
         )
-        kinds[kind.name] = kind if versions == kind.versions else replace(kind, versions=versions)
+        if versions:
+            known = versions == kind.versions
+            kinds[kind.name] = kind if known else replace(kind, versions=versions)
     return kinds
 
 

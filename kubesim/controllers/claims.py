@@ -59,7 +59,8 @@ class ClaimController:
     def _sync_group(self, group: Obj) -> None:
         """Make the claims of a PodGroup and note their names (``syncPodGroup``).
 
-        Upstream notes only the names of those that it has just made, and forgets the others'.
+        Upstream notes only the names of those that it has just made, and forgets the others': with
+        two, of which one is deleted, it writes one name and the other in turn (seen with 1.37.2).
         """
         entries = list(self._cluster.claims_of(group))
         if all(claim is not None for _, claim in entries):
@@ -81,7 +82,8 @@ class ClaimController:
     def _sync_pod(self, pod: Obj) -> None:
         if pods.is_finished(pod):
             return
-        if pods.group_name(pod) is not None and self._cluster.group_of(pod) is None:
+        is_grouped = self._cluster.has_groups and pods.group_name(pod) is not None
+        if is_grouped and self._cluster.group_of(pod) is None:
             return  # What is the group's is not known before it is there.
         claim_names: dict[str, str] = {}
         entries = list(self._cluster.claims_of(pod))

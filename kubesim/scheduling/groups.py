@@ -4,7 +4,8 @@ Follows PreEnqueue and PlacementFeasible of the plugin gangscheduling, scheduleO
 pkg/scheduler/schedule_one_podgroup.go, and PodGroupPostFilter of the plugin dynamicresources. Not
 here: composite groups, constraints of topology, and preemption by or of a group. Upstream, a pod
 that shares what another one of the same attempt has been given may fail in PreBind at first ("got
-allocated elsewhere in the meantime"), and is bound in a later attempt.
+allocated elsewhere in the meantime"), and is bound in a later attempt. That there is no room for
+enough pods 1.38.0-beta.0 says in other words.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class GroupScheduling:
 
     def is_held(self, pod: Obj) -> bool:
         """Return whether a pod waits for its group, or for enough pods of it (PreEnqueue)."""
-        if pods.group_name(pod) is None:
+        if pods.group_name(pod) is None or not self._cluster.has_groups:
             return False
         group = self._cluster.group_of(pod)
         return group is None or len(self._list_members(group)) < self.count_needed(group)

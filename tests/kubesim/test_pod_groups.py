@@ -93,6 +93,16 @@ def test_without_the_gate_of_its_claims_a_group_has_none_and_each_pod_its_own(
     ]
 
 
+def test_before_1_37_no_pod_waits_for_a_group_that_nobody_can_make(open_target: Open) -> None:
+    scope = prepare(open_target(kubernetes_version="1.36.0", feature_gates=GATES))
+    with pytest.raises(ApiError, match="could not find the requested resource"):
+        scope.create(group("g"))
+    scope.create(member("p", "g", templates={"gpu": "t"}))
+    assert node_of(scope, "p")
+    [claim] = find_claims(scope)
+    assert users_of(claim) == [("pods", "p")]
+
+
 def test_one_claim_is_made_for_the_group_and_reserved_for_it(scope: ReferenceScope) -> None:
     scope.create(group("g", **shared()))
     [claim] = find_claims(scope)
