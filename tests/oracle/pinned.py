@@ -94,7 +94,11 @@ def _choose(problem: Json, random: Random) -> tuple[Json, list[Json]] | None:
             count = body.get("count", 0)
             if body.get("allocationMode") == "All" or not 0 < count <= len(fitting):
                 return None
-            for item, device in random.sample(fitting, count):
+            # In the order of upstream's search, which for one request takes no earlier device after
+            # a later one (startLocation): of distinct values, a list with its gate off is let in as
+            # the first only.
+            for index in sorted(random.sample(range(len(fitting)), count)):
+                item, device = fitting[index]
                 results.append(
                     {
                         "request": name,
