@@ -9,6 +9,7 @@ from typing import Any
 from kube.values import Obj, User
 from kubesim.apiserver.authorization import Attributes, Authorizer
 from kubesim.apiserver.kubelets import KubeletRights
+from kubesim.store import namespace_of
 from kubesim.validation.pod import MIRROR
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, replace
@@ -106,6 +107,14 @@ def claims_can_be_taken_out(_: World, original: Check, node: str, new: Obj, old:
     original(node, {**new, "status": claims | new["status"]}, old)
 
 
+@instead(KubeletRights.has_claim)
+def claims_have_no_namespace(
+    world: World, original: HasClaim, node: str, _namespace: str, name: str
+) -> bool:
+    namespaces = {namespace_of(pod) for pod in world.cluster.store.all("Pod")}
+    return any(original(node, namespace, name) for namespace in namespaces)
+
+
 def status_field_is_open(field: str) -> Mutation:
     @instead(KubeletRights.check_pod_status)
     def mutate(_: World, original: Check, node: str, new: Obj, old: Obj) -> None:
@@ -176,6 +185,7 @@ DEFECTS: Defects = {
     },
     "kubelets-create-slices-of-others": any_slice_is_admitted("create"),
     "kubelets-create-slices-of-all-nodes": slices_of_all_nodes_are_admitted,
+    "kubelets-read-claims-of-any-namespace": claims_have_no_namespace,
     "kubelets-make-pods-with-claims": mirror_pods_have_claims,
     "kubelets-make-any-pods": every_pod_is_a_mirror,
     "kubelets-make-pods-of-others": mirrors_of_any_node,

@@ -244,6 +244,84 @@ def no_dry_run(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
     return {"status": "False", "reason": "OtherEffect", "message": message}
 
 
+def whoever_names_the_claim(_: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
+    """A pod need not be among the consumers of a claim to go because of its devices."""
+    if not pod["spec"].get("nodeName") or pods.is_deleted(pod):
+        return []
+    named = (claim for _, claim in evictor.cluster.claims_of(pod))
+    return [
+        eviction
+        for claim in (*named, evictor.cluster.extended_claim_of(pod))
+        if claim is not None
+        for result in results_of(claim)
+        for eviction in evictor._list_device_evictions(result)
+    ]
+
+
+def whoever_goes_already(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
+    """A pod that is being deleted is evicted all the same."""
+    conditions = pod["status"].get("conditions") or []
+    if any(condition["type"] == "DisruptionTarget" for condition in conditions):
+        return original(evictor, pod)
+    meta = {k: v for k, v in pod["metadata"].items() if k != "deletionTimestamp"}
+    return original(evictor, {**pod, "metadata": meta})
+
+
+def counts_from_first_sight(world: World) -> None:
+    """The time for which a taint is tolerated begins when the controller sees the taint."""
+    seen: dict[str, str] = {}
+
+    def begin_now(taint: Obj) -> Obj:
+        now = world.cluster.clock.format_timestamp()
+        return {**taint, "timeAdded": seen.setdefault(repr(sorted(taint.items())), now)}
+
+    def mutate(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
+        published = {
+            device: [*map(begin_now, taints)] for device, taints in evictor.published.items()
+        }
+        rules = [
+            {**rule, "spec": {**rule["spec"], "taint": begin_now(rule["spec"]["taint"])}}
+            for rule in evictor.rules
+        ]
+        return original(changed(evictor, published=published, rules=rules), pod)
+
+    evictions(mutate)(world)
+
+
+def silent_about(message: str) -> Mutation:
+    """No event tells of something."""
+
+    @instead(EvictionController._event)
+    def mutate(_: World, original: Callable[[Obj, str], None], pod: Obj, said: str) -> None:
+        if said != message:
+            original(pod, said)
+
+    return mutate
+
+
+def selector_is_read(read: Callable[[Obj | None], Obj | None]) -> Mutation:
+    """Which devices a rule selects is read in another way."""
+
+    def as_read(rule: Obj) -> Obj:
+        return {
+            **rule,
+            "spec": {**rule["spec"], "deviceSelector": read(rule["spec"].get("deviceSelector"))},
+        }
+
+    def evict(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
+        return original(changed(evictor, rules=[*map(as_read, evictor.rules)]), pod)
+
+    @instead(RuleReporter.build_condition)
+    def report(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
+        return original(as_read(rule))
+
+    def mutate(world: World) -> None:
+        evictions(evict)(world)
+        report(world)
+
+    return mutate
+
+
 def _of_every_generation(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
     """A taint evicts whatever the generation of the slice that has it."""
     published: dict[DeviceId, list[Obj]] = {}
@@ -275,6 +353,13 @@ DEFECTS: Defects = {
     "zero-seconds-tolerate-for-ever": tolerated_by(zero_is_for_ever),
     "evicts-by-named-claims-only": by_named_claims_only,
     "misses-changed-rules": only_by(as_created),
+    "cancels-evictions-silently": silent_about("Cancelling deletion"),
+    "evicts-silently": silent_about("Marking for deletion"),
+    "evicts-deleted-pods-again": evictions(whoever_goes_already),
+    "evicts-who-has-not-reserved": evictions(whoever_names_the_claim),
+    "rules-of-nobody-are-of-everybody": selector_is_read(lambda selector: selector or {}),
+    "rules-of-everybody-are-of-nobody": selector_is_read(lambda selector: selector or None),
+    "taints-count-from-when-they-are-seen": counts_from_first_sight,
     "evicts-at-once": evicts_at_once,
     "evicts-who-tolerates-for-ever": evicts_who_tolerates_for_ever,
     "no-dry-run": no_dry_run,

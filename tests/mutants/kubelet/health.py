@@ -140,6 +140,11 @@ def unknown_is_healthy(_name: str, _driver: NodeDriver, _device: PreparedDevice,
     return {**found, "health": "Healthy"} if found["health"] == "Unknown" else found
 
 
+def unknown_as_it_was(_name: str, driver: NodeDriver, device: PreparedDevice, found: Obj) -> Obj:
+    message = driver.known_health(device.device_name)[1]
+    return {**found, "message": message} if found["health"] == "Unknown" and message else found
+
+
 def named_by_device(name: str, _driver: NodeDriver, device: PreparedDevice, found: Obj) -> Obj:
     return {**found, "resourceID": f"{name}/{device.pool_name}/{device.device_name}"}
 
@@ -218,6 +223,7 @@ DEFECTS: Defects = {
     "health-without-requests": shows(by_claims_alone),
     "kubelet-ends-unhealthy-containers": restarts_containers,
     "health-counts-unknown-as-healthy": each_device(unknown_is_healthy),
+    "unknown-health-keeps-its-message": each_device(unknown_as_it_was),
     "health-has-no-message": each_device(no_message),
     "health-is-never-known-again": never_known_again,
     "health-keeps-old-messages": keeps_messages,

@@ -24,6 +24,17 @@ def take_any_reservation(_: DRAManager, original: Original, pod: Obj) -> Any:
         yield name, claim and {**claim, "status": status}
 
 
+@instead(DRAManager.claims_of)
+def take_unreserved_extended_claims(_: DRAManager, original: Original, pod: Obj) -> Any:
+    """Whether the claim for extended resources is reserved for the pod is not looked at."""
+    for name, claim in original(pod):
+        if claim is not None and not name:
+            status = {**claim["status"], "reservedFor": [pods.consumer_reference(pod)]}
+            yield name, {**claim, "status": status}
+        else:
+            yield name, claim
+
+
 def gives_containers(ids: Callable[[DRAManager, Ids, Obj, Obj], Iterator[str]]) -> Mutation:
     """Containers get other CDI devices than those of the claims that they name."""
 
@@ -210,6 +221,7 @@ def prepares_what_is_skipped(
 
 
 DEFECTS: Defects = {
+    "extended-claims-need-no-reservation": take_unreserved_extended_claims,
     "leaves-unused-claims-unprepared": leaves_unused_claims,
     "kubelet-waits-for-entries-without-claim": waits_for_entries_without_claim,
     "alternatives-reach-no-container": gives_containers(none_where(of_an_alternative)),

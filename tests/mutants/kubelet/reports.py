@@ -12,6 +12,7 @@ from kubesim.cluster import Counts
 from kubesim.nodes.dra_manager import DRAManager, Prepared
 from kubesim.nodes.kubelet import Kubelet
 from kubesim.nodes.podstatus import PodResources, PodRun
+from kubesim.store import uid_of
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, Original, instead
 from tests.mutants.scheduler.extended_resources import forgets
@@ -49,6 +50,10 @@ def without_init(pod: Obj) -> Obj:
 
 def without_extended(pod: Obj) -> Obj:
     return {**pod, "status": {**pod["status"], "extendedResourceClaimStatus": {}}}
+
+
+def as_running(pod: Obj) -> Obj:
+    return {**pod, "status": {**pod["status"], "phase": "Running"}}
 
 
 def lists_some(choose: Callable[[Sequence[ListedClaim]], Sequence[ListedClaim]]) -> Mutation:
@@ -120,6 +125,14 @@ def none_of_templates(
     return [claim for claim in found if not claim["metadata"].get("ownerReferences")]
 
 
+@instead(PodResources.claims_of)
+def prepared_ones(
+    own: PodResources, original: Callable[..., list[Obj]], pod: Obj, container: Obj
+) -> list[Obj]:
+    """Of the claims of a container those are listed that are prepared for somebody."""
+    return [c for c in original(pod, container) if uid_of(c) in own._manager.prepared]
+
+
 @instead(PodResources.list_claims)
 def lists_shares_without_ids(
     _: Any, original: Callable[[Obj, str], list[ListedClaim] | None], pod: Obj, container: str
@@ -158,6 +171,8 @@ DEFECTS: Defects = {
     "lists-devices-of-one-driver": lists_some(first_driver),
     "lists-init-containers": lists(init_as_others),
     "lists-no-extended-claims": lists(without_extended),
+    "podresources-half-prepared": prepared_ones,
+    "podresources-list-ended-pods": lists(as_running),
     "lists-no-sidecars": lists(without_init),
     "unprepare-calls-are-not-counted": counts(is_unprepare_call),
     "lists-all-claims-of-the-pod": all_for_each_container,

@@ -13,6 +13,7 @@ from kubesim.scheduling.binding import Binder, Plan
 from kubesim.scheduling.bindingconditions import Readiness
 from kubesim.store import namespace_of, uid_of
 from kubesim.world import World
+from reference_allocator.extended import ANNOTATION
 from tests.mutants.allocation.inputs import results
 from tests.mutants.controllers.reservations import _with_first_claim
 from tests.mutants.kubelet.pods import take_any_reservation
@@ -163,6 +164,36 @@ def _keeps_claims_of_earlier_attempts(world: World) -> None:
     replace(world.scheduler.discard_stale, lambda *_: False)
 
 
+def stale(is_stale: Callable[[Obj, Obj], bool]) -> Mutation:
+    """A scheduler takes other claims for what an earlier attempt left: by claim and pod."""
+
+    def mutate(world: World) -> None:
+        store = world.cluster.store
+
+        def discard_stale(original: Callable[[Obj], bool], pod: Obj) -> bool:
+            found = original(pod)
+            for claim in store.all("ResourceClaim", namespace_of(pod)):
+                if is_stale(claim, pod):
+                    store.remove(claim)
+                    found = True
+            return found
+
+        replace(world.scheduler.discard_stale, discard_stale)
+
+    return mutate
+
+
+def _of_another_pod(claim: Obj, pod: Obj) -> bool:
+    marks = claim["metadata"].get("annotations") or {}
+    is_held = bool(claim["status"].get("reservedFor"))
+    return ANNOTATION in marks and not is_held and not pods.is_controlled_by(claim, pod)
+
+
+def _of_the_pod_itself(claim: Obj, pod: Obj) -> bool:
+    marks = claim["metadata"].get("annotations") or {}
+    return not marks and pods.is_controlled_by(claim, pod)
+
+
 def deallocates_for(whom: Callable[[list[Obj]], bool], keep: str = "") -> Mutation:
     """Which claims that a pod cannot use anywhere lose their allocation, by their users."""
 
@@ -192,6 +223,17 @@ def forgets_reservation(world: World) -> None:
 @instead(Binder.unreserve)
 def _unreserves_first(_: World, original: Callable[[Obj], None], pod: Obj) -> None:
     original(_with_first_claim(pod) if pod["spec"].get("resourceClaims") else pod)
+
+
+@instead(Binder.unreserve)
+def _keeps_status(world: World, original: Callable[[Obj], None], pod: Obj) -> None:
+    """The status goes on naming the claim for extended resources that is deleted."""
+    field = "extendedResourceClaimStatus"
+    original(pod)
+    if field in pod["status"]:
+        stored = world.cluster.store.by_uid(uid_of(pod)) or pod
+        status = {field: pod["status"][field]}
+        world.cluster.store.modify(stored, lambda new: new["status"].update(status))
 
 
 @instead(Binder.deallocate)
@@ -225,6 +267,9 @@ DEFECTS: Defects = {
     "devices-are-ready-by-any-status": judged(ready=all),
     "extended-claims-outlive-attempts": extended_claims_stay,
     "extended-claims-outlive-schedulers": _keeps_claims_of_earlier_attempts,
+    "stale-claims-need-no-annotation": stale(_of_the_pod_itself),
+    "stale-extended-claims-of-others-go": stale(_of_another_pod),
+    "failed-bindings-keep-the-pods-extended-status": _keeps_status,
     "failed-bindings-release-for-all": lambda world: unreserving(world, unreserve_all),
     "gives-up-when-all-failures-are-true": judged(failed=all_true),
     "later-pods-renew-the-time-of-allocation": written(timestamp_of_last_pod),
