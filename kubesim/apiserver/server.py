@@ -28,7 +28,7 @@ from kubesim.apiserver.watches import Tell, Watch, matches_fields
 from kubesim.cluster import Cluster
 from kubesim.resources import DRA_GROUP, Kind, kind_of, resolve_kind
 from kubesim.store import clone, name_of, namespace_of, new_refusal, not_found
-from kubesim.validation import declared
+from kubesim.validation import declared, errors
 from kubesim.validation.errors import FieldError, invalid, invalid_status, new_invalid
 
 _SEEN_WITH_EMPTY_LISTS = frozenset({"ResourceClaimTemplate", "ResourceSlice"})
@@ -233,6 +233,7 @@ class ApiServer:
             if kind.name == "Pod":
                 validation.keep_claims(new, old)
         else:
+            forbidden += self.check_new_finalizers(new["metadata"], old["metadata"])
             forbidden += _check_system_metadata(new["metadata"], old["metadata"])
             for field in _IMMUTABLE_METADATA:
                 if field == "selfLink" and self._store.is_dry:
@@ -274,6 +275,20 @@ class ApiServer:
     def _drop_disabled_fields(self, new: Obj, old: Obj) -> None:
         gates, minor = self._cluster.gates, self._cluster.minor
         disabled_fields.drop_disabled_fields(gates, minor, new, old)
+
+    def check_new_finalizers(self, new: Obj, old: Obj) -> list[FieldError]:
+        """Return what is not permitted of the finalizers of an object (ValidateNoNewFinalizers).
+
+        Args:
+            new: its metadata, after the change.
+            old: before it.
+        """
+        late = {*(new.get("finalizers") or ())} - {*(old.get("finalizers") or ())}
+        if not late or "deletionTimestamp" not in old:
+            return []
+        found = ", ".join(f'"{finalizer}"' for finalizer in sorted(late))
+        why = "no new finalizers can be added if the object is being deleted, found new finalizers"
+        return [errors.forbidden("metadata.finalizers", f"{why} []string{{{found}}}")]
 
     def _check_precondition(self, ref: Ref, new: Obj, old: Obj, verb: str) -> None:
         """Check that a change is meant of the object that there is now.

@@ -25,6 +25,9 @@ from reference_allocator.api.names import (
 
 _LONGEST_KEPT: Final = 253
 
+_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+"""Of an OwnerReference, in the order in which Go writes them."""
+
 
 def _by(problems: Callable[[str], Sequence[str]]) -> Check:
     """Return a check that has an error for each problem of a text."""
@@ -91,14 +94,7 @@ def check_metadata(
         yield invalid("metadata.generation", generation, detail)
     yield from check_labels(meta.get("labels") or {}, "metadata.labels")
     yield from check_annotation_keys(meta.get("annotations") or {}, "metadata.annotations")
-    for index, owner in enumerate(meta.get("ownerReferences") or []):
-        for field in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(field):
-                path = f"metadata.ownerReferences[{index}].{field}"
-                yield required(path, "must not be empty")
-            elif field == "apiVersion" and owner[field].count("/") > 1:
-                detail = "must be <group>/<version> or <version>"
-                yield invalid(f"metadata.ownerReferences[{index}].{field}", owner[field], detail)
+    yield from _check_owner_references(meta.get("ownerReferences") or [])
     for index, finalizer in enumerate(meta.get("finalizers") or []):
         path = f"metadata.finalizers[{index}]"
         if finalizer not in meta["finalizers"][:index]:  # equal errors are told once
@@ -106,6 +102,30 @@ def check_metadata(
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid(path, finalizer, detail)
+
+
+def _check_owner_references(owners: Sequence[Obj]) -> Iterator[FieldError]:
+    """Check the owners of an object, of which one is its controller (ValidateOwnerReferences)."""
+    controller = ""
+    for index, owner in enumerate(owners):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                path = f"metadata.ownerReferences[{index}].{field}"
+                yield required(path, "must not be empty")
+            elif field == "apiVersion" and owner[field].count("/") > 1:
+                detail = "must be <group>/<version> or <version>"
+                yield invalid(f"metadata.ownerReferences[{index}].{field}", owner[field], detail)
+        if owner.get("controller"):
+            name = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            if controller:
+                detail = (
+                    'Only one reference can have Controller set to true. Found "true" in references'
+                    f" for {controller} and {name}"
+                )
+                shown = [{f: one[f] for f in _OWNER_FIELDS if f in one} for one in owners]
+                yield invalid("metadata.ownerReferences", shown, detail)
+            else:
+                controller = name
 
 
 def check_annotation_keys(values: Mapping[str, str], path: str) -> Iterator[FieldError]:

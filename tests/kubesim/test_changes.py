@@ -64,3 +64,24 @@ def test_a_binding_names_its_pod_and_a_node(scope: ReferenceScope) -> None:
     scope.create(kit.pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
     assert bind(scope, "gated", metadata={"name": "other"}) == 400
     assert bind(scope, "gated", target={"kind": "Pod", "name": "x"}) == 500
+
+
+def test_what_is_being_deleted_takes_no_new_finalizer(scope: ReferenceScope) -> None:
+    claim = kit.claim("c")
+    scope.create({**claim, "metadata": {**claim["metadata"], "finalizers": ["example.com/held"]}})
+    scope.send(Request("delete", CLAIM, {}))
+    add = {"op": "add", "path": "/metadata/finalizers/-", "value": "example.com/late"}
+    with pytest.raises(ApiError, match=r'found new finalizers \[\]string\{"example.com/late"\}'):
+        patched(scope, add)
+    scope.send(Request("patch", CLAIM, [{"op": "remove", "path": "/metadata/finalizers"}]))
+    assert scope.get(CLAIM) is None
+
+
+def test_an_object_has_one_controller(scope: ReferenceScope) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "uid": "u", "controller": True}
+    owners = [{**owner, "name": "a"}, {**owner, "name": "b"}]
+    claim = kit.claim("c")
+    with pytest.raises(ApiError, match="in references for Pod/a and Pod/b"):
+        scope.create({**claim, "metadata": {**claim["metadata"], "ownerReferences": owners}})
+    owners[1]["controller"] = False
+    scope.create({**claim, "metadata": {**claim["metadata"], "ownerReferences": owners}})

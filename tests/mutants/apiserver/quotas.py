@@ -8,6 +8,7 @@ from typing import Any
 
 from kube.errors import ApiError
 from kube.values import Obj
+from kubesim import pods
 from kubesim.apiserver.admission import Quotas, Usage
 from kubesim.store import clone, name_of, namespace_of
 from kubesim.world import World
@@ -29,6 +30,12 @@ def forgets(kind: str, prefix: str) -> Mutation:
 
 
 Measure = Callable[[Obj], Usage]
+
+
+@instead(Quotas.usage_of)
+def what_goes_is_gone(_: World, original: Measure, obj: Obj) -> Usage:
+    """What is being deleted does not count."""
+    return Counter() if pods.is_deleted(obj) else original(obj)
 
 
 def sees(change: Callable[[Obj], None]) -> Mutation:
@@ -154,6 +161,7 @@ def _sidecars_end(spec: Obj) -> None:
 
 
 DEFECTS: Defects = {
+    "quota-forgets-claims-that-go": what_goes_is_gone,
     "quota-counts-no-claims": forgets("ResourceClaim", "count/"),
     "quota-of-extended-resources-forgets-claims": forgets("ResourceClaim", "requests."),
     "quota-counts-requests": sees(_each(lambda w: w.update(allocationMode="ExactCount", count=1))),

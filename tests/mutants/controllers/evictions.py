@@ -288,6 +288,23 @@ def counts_from_first_sight(world: World) -> None:
     evictions(mutate)(world)
 
 
+def rules_have_no_patience(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
+    """The time for which a taint is tolerated counts where a driver has published the taint."""
+    return [
+        eviction if eviction.rule is None else changed(eviction, when=0.0)
+        for eviction in original(evictor, pod)
+    ]
+
+
+@instead(EvictionController._evict)
+def counts_one_pod(
+    world: World, original: Callable[..., None], pod: Obj, found: list[Eviction]
+) -> None:
+    original(pod, found)
+    evicted = part(world, EvictionController)._evicted
+    evicted.update({uid: 1 - evicted[uid] for uid in evicted})
+
+
 def silent_about(message: str) -> Mutation:
     """No event tells of something."""
 
@@ -357,6 +374,8 @@ DEFECTS: Defects = {
     "evicts-silently": silent_about("Marking for deletion"),
     "evicts-deleted-pods-again": evictions(whoever_goes_already),
     "evicts-who-has-not-reserved": evictions(whoever_names_the_claim),
+    "rules-count-one-evicted-pod": counts_one_pod,
+    "rules-are-tolerated-for-no-time": evictions(rules_have_no_patience),
     "rules-of-nobody-are-of-everybody": selector_is_read(lambda selector: selector or {}),
     "rules-of-everybody-are-of-nobody": selector_is_read(lambda selector: selector or None),
     "taints-count-from-when-they-are-seen": counts_from_first_sight,

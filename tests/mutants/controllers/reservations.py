@@ -83,12 +83,28 @@ def _reserves_all_or_none(world: World, original: Callable[[Obj], None], pod: Ob
         original(pod)
 
 
+def _gives_full_claims_up(world: World) -> None:
+    """A claim that was full when a bound pod came is not looked at again."""
+    full: set[tuple[str, str]] = set()
+    controller = part(world, ClaimController)
+
+    def reserve(original: Callable[[Obj], None], pod: Obj) -> None:
+        claims = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
+        pairs = {(uid_of(pod), uid_of(claim)): claim for claim in claims}
+        full.update(pair for pair, claim in pairs.items() if not controller.can_be_reserved(claim))
+        if not full & pairs.keys():
+            original(pod)
+
+    replace(controller.reserve_for_pod, reserve)
+
+
 @instead(ClaimController.can_be_reserved)
 def _reserves_full_claims(_world: World, _original: Original, _claim: Obj) -> bool:
     return True
 
 
 DEFECTS: Defects = {
+    "bound-pods-give-full-claims-up": _gives_full_claims_up,
     "bound-pods-reserve-full-claims": _reserves_full_claims,
     "allocates-without-pod": allocates_without_pod,
     "reserves-for-ended-pods": reserves_for_ended_pods,

@@ -16,23 +16,22 @@ from tests.mutants.replacing import Defects, Mutation, Original, instead, replac
 Ids = Callable[[Obj, Obj], Iterator[str]]
 
 
-@instead(DRAManager.claims_of)
-def take_any_reservation(_: DRAManager, original: Original, pod: Obj) -> Any:
-    """The kubelet does not look whether a claim is reserved for the pod."""
-    for name, claim in original(pod):
-        status = {**claim["status"], "reservedFor": [pods.consumer_reference(pod)]} if claim else {}
-        yield name, claim and {**claim, "status": status}
+def takes_unreserved(overlooks: Callable[[str, int], bool]) -> Mutation:
+    """The kubelet does not look whether some claims are reserved: by pod claim name and number."""
+
+    @instead(DRAManager.claims_of)
+    def mutate(_: DRAManager, original: Original, pod: Obj) -> Any:
+        for number, (name, claim) in enumerate(original(pod)):
+            if claim is not None and overlooks(name, number):
+                status = {**claim["status"], "reservedFor": [pods.consumer_reference(pod)]}
+                yield name, {**claim, "status": status}
+            else:
+                yield name, claim
+
+    return mutate
 
 
-@instead(DRAManager.claims_of)
-def take_unreserved_extended_claims(_: DRAManager, original: Original, pod: Obj) -> Any:
-    """Whether the claim for extended resources is reserved for the pod is not looked at."""
-    for name, claim in original(pod):
-        if claim is not None and not name:
-            status = {**claim["status"], "reservedFor": [pods.consumer_reference(pod)]}
-            yield name, {**claim, "status": status}
-        else:
-            yield name, claim
+take_any_reservation = takes_unreserved(lambda *_: True)
 
 
 def gives_containers(ids: Callable[[DRAManager, Ids, Obj, Obj], Iterator[str]]) -> Mutation:
@@ -221,7 +220,8 @@ def prepares_what_is_skipped(
 
 
 DEFECTS: Defects = {
-    "extended-claims-need-no-reservation": take_unreserved_extended_claims,
+    "extended-claims-need-no-reservation": takes_unreserved(lambda name, _: not name),
+    "kubelet-checks-the-first-reservation-only": takes_unreserved(lambda _, number: number > 0),
     "leaves-unused-claims-unprepared": leaves_unused_claims,
     "kubelet-waits-for-entries-without-claim": waits_for_entries_without_claim,
     "alternatives-reach-no-container": gives_containers(none_where(of_an_alternative)),

@@ -16,7 +16,7 @@ from kubesim.nodes.dra_manager import (
 from kubesim.nodes.driver import NodeDriver
 from kubesim.store import name_of, uid_of
 from nvml_driver.model.prepared import PreparedDevice
-from tests.mutants.kubelet.pods import take_any_reservation
+from tests.mutants.kubelet.pods import takes_unreserved
 from tests.mutants.kubelet.two_drivers import of_each
 from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
@@ -212,7 +212,7 @@ DEFECTS: Defects = {
     "kubelet-takes-pods-while-unpreparing": takes_what_is_being_unprepared,
     "kubelet-asks-for-each-claim": asks_for_each_claim,
     "kubelet-gives-up-refused-claims": of_each(gives_up_refused),
-    "kubelet-ignores-reservations": take_any_reservation,
+    "kubelet-ignores-reservations": takes_unreserved(lambda name, _: bool(name)),
     "kubelet-prepares-for-each-pod": prepares_for_each_pod,
     "kubelet-reads-claims-of-any-namespace": claims_of_any_namespace,
     "kubelet-skips-all-for-any-operation": skips(any_skip_is_both),

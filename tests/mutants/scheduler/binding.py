@@ -236,6 +236,26 @@ def _keeps_status(world: World, original: Callable[[Obj], None], pod: Obj) -> No
         world.cluster.store.modify(stored, lambda new: new["status"].update(status))
 
 
+def _names_first_claim(world: World) -> None:
+    """Of several attempts the first decides which claim the pod's status names."""
+    field = "extendedResourceClaimStatus"
+    first: dict[str, Obj] = {}
+
+    def bind(original: Callable[[Obj, str], None], pod: Obj, node: str) -> None:
+        if field in pod["status"]:
+            named = {field: first.setdefault(uid_of(pod), pod["status"][field])}
+            pod = world.cluster.store.modify(pod, lambda new: new["status"].update(named))
+        original(pod, node)
+
+    def report_waiting(original: Callable[[Obj, str], None], pod: Obj, node: str) -> None:
+        if field in pod["status"]:
+            first.setdefault(uid_of(pod), pod["status"][field])
+        original(pod, node)
+
+    replace(world.scheduler.binder.bind, bind)
+    replace(world.scheduler.binder.report_waiting, report_waiting)
+
+
 @instead(Binder.deallocate)
 def _gives_up_unreserved(_: World, original: Original, pod: Obj, plan: Plan) -> None:
     """An allocation that the pod itself has reserved is not given up."""
@@ -270,6 +290,7 @@ DEFECTS: Defects = {
     "stale-claims-need-no-annotation": stale(_of_the_pod_itself),
     "stale-extended-claims-of-others-go": stale(_of_another_pod),
     "failed-bindings-keep-the-pods-extended-status": _keeps_status,
+    "extended-status-names-the-first-claim": _names_first_claim,
     "failed-bindings-release-for-all": lambda world: unreserving(world, unreserve_all),
     "gives-up-when-all-failures-are-true": judged(failed=all_true),
     "later-pods-renew-the-time-of-allocation": written(timestamp_of_last_pod),

@@ -42,6 +42,15 @@ def take_deleted_claims(world: World, original: Ready, pod: Obj) -> list[Obj] | 
 
 
 @instead(Scheduler.ready_claims)
+def take_later_deleted_claims(world: World, original: Ready, pod: Obj) -> list[Obj] | None:
+    """Of a pod's claims the first must not be on its way out."""
+    found = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
+    if any(map(pods.is_deleted, found[1:])) and not pods.is_deleted(found[0]):
+        return found
+    return original(pod)
+
+
+@instead(Scheduler.ready_claims)
 def take_no_claim_of_others(_: World, original: Ready, pod: Obj) -> list[Obj] | None:
     found = original(pod)
     owners = [owner for one in found or () for owner in one["metadata"].get("ownerReferences", ())]
@@ -338,6 +347,7 @@ def other_namespace(world: World) -> None:
 DEFECTS: Defects = {
     "takes-no-generated-claims-of-others": take_no_claim_of_others,
     "takes-deleted-claims": take_deleted_claims,
+    "takes-deleted-claims-after-the-first": take_later_deleted_claims,
     "misses-changed-node": misses("Node"),
     "misses-lifted-taint": misses("DeviceTaintRule"),
     "misses-new-claim": misses_new_claim,
