@@ -276,7 +276,7 @@ class ApiServer:
         gates, minor = self._cluster.gates, self._cluster.minor
         disabled_fields.drop_disabled_fields(gates, minor, new, old)
 
-    def check_new_finalizers(self, new: Obj, old: Obj) -> list[FieldError]:
+    def check_new_finalizers(self, new: Obj, old: Obj) -> Sequence[FieldError]:
         """Return what is not permitted of the finalizers of an object (ValidateNoNewFinalizers).
 
         Args:
