@@ -58,6 +58,7 @@ def test_lint_sees_without_a_cluster_what_the_api_server_must_refuse() -> None:
     }
     assert unseen == {
         "core/expressions-are-checked",  # of the driver's name
+        "core/namespace-deleted-in-use",
         "core/pods-with-claims-are-checked",  # a static pod's
         "extended/admin-access/refused-without-namespace-label",
         "extended/admin-access/template-outlives-its-label",
