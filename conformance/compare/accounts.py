@@ -116,6 +116,16 @@ def _is_told_again(line: Line) -> bool:
     return bool(_list_states(match, line.opposite) - {match["state"]})
 
 
+def _is_health_while_waiting(line: Line) -> bool:
+    """Return whether a line is of the health of devices of a container that never ran."""
+    match = _HEALTH.match(line.text)
+    if match is None:
+        return False
+    container = line.text.partition(": ")[0]
+    states = [text for text in line.opposite if text.startswith(f"{container}: ")]
+    return bool(states) and all(text.startswith(f"{container}: waiting") for text in states)
+
+
 def _is_answered_in_part(line: Line) -> bool:
     """Return whether a line is of the health of devices of a pod for which a driver refused one."""
     if _HEALTH.match(line.text) is None:
@@ -189,6 +199,12 @@ RULES: Final[Sequence[Rule]] = (
         "after one of its instances ended a driver tells its devices' health again at a moment of"
         " its own; the reference takes the latest one",
         _is_told_again,
+    ),
+    Rule(
+        "waiting-health",
+        "of a pod that waits for one of its claims a kubelet tells the health of the others, which"
+        " pods beside it have, only when it looks at it again",
+        lambda line: not line.on_target and _is_health_while_waiting(line),
     ),
     Rule(
         "other-nodes",

@@ -47,6 +47,18 @@ CASES: Final[dict[str, tuple[Lines, Lines, Lines, str | None]]] = {
     "unheard for a while": ((f"{HEALTH}Unknown",), (), (f"{HEALTH}Healthy",), PASSING),
     "heard again by then": ((f"{HEALTH}Healthy",), (f"{HEALTH}Unknown",), (), "told-again"),
     "heard only on the reference": ((f"{HEALTH}Unknown",), (f"{HEALTH}Healthy",), (), None),
+    "health of a container that waits": (
+        (),
+        (f"{HEALTH}Healthy",),
+        ("container c: waiting: A",),
+        "waiting-health",
+    ),
+    "health of a container that runs": (
+        (),
+        (f"{HEALTH}Healthy",),
+        ("container c: waiting: A", "container c: running"),
+        None,
+    ),
     "a volume comes late": ((f"{POD}Warning FailedMount of kubelet: x",), (), (), "volumes"),
     "unheard for ever": ((f"{HEALTH}Unknown",), (), (), None),
     "other nodes count": (
