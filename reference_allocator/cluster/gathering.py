@@ -16,6 +16,7 @@ from reference_allocator.cluster.state import AllocatedState, PoolUse
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.gates import MinorRules
+from reference_allocator.rules.capacity import is_taken_whole
 from reference_allocator.rules.nodeselector import node_matches
 
 
@@ -151,6 +152,7 @@ class PoolBuilder:
         features = self._features
         withheld = bool(device.binding_conditions) and not features.device_binding_and_status
         shareable = features.consumable_capacity and bool(device.allow_multiple_allocations)
+        of_node = bool(item.per_device_node_selection or item.skip_node_operations)
         return PoolDevice(
             DeviceId(item.driver, item.pool, device.name),
             device,
@@ -161,7 +163,7 @@ class PoolBuilder:
             else (),
             withheld,
             shareable,
-            bool(item.per_device_node_selection or item.skip_node_operations),
+            of_node,
             bool(
                 item.node_name is None
                 or item.per_device_node_selection
@@ -170,6 +172,8 @@ class PoolBuilder:
                 or item.skip_node_operations
             ),
             _convertible(device),
+            not (device.taints or device.consumes_counters or shareable or of_node)
+            and is_taken_whole(device),
             {},
         )
 

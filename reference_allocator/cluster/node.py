@@ -24,46 +24,46 @@ class NodeView:
         pools: its pools in the order of the search: by driver and pool name, those with binding
             conditions last.
         candidates: the devices of usable pools in the order of the search.
-        pool_at: the pool of each candidate.
         has_invalid: whether one of the pools is invalid.
         version: the version of `Views` that the view shows.
         log_end: how much of the log of `Views` the view has followed.
     """
 
-    def __init__(self, node: Node, features: Features, by_id: dict[PoolId, Pool]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        features: Features,
+        by_id: dict[PoolId, Pool],
+        version: int,
+        log_end: int,
+    ) -> None:
         self.node = node
         self.by_id = by_id
-        self.version = -1
-        self.log_end = 0
+        self.version = version
+        self.log_end = log_end
         self._skips_operations = (
             features.optional_node_operations
             and _OPTIONAL_NODE_OPERATIONS in node.declared_features
         )
         self.ratings: dict[int, list[int | None]] = {}
         self._included: dict[PoolDevice, bool] = {}
-        self._pool_of: dict[PoolDevice, Pool] | None = None
         self._own_selector: dict[str, Any] | None = None
         self.arrange()
 
     def arrange(self) -> None:
         """Put everything in order after `by_id` has changed."""
-        self.pools = list(self.by_id.values())
-        if len(self.pools) > 1:
-            self.pools.sort(key=_PLACE_IN_SEARCH)
-        usable = [pool for pool in self.pools if pool.usable]
-        self.has_invalid = len(usable) < len(self.pools) and any(
-            pool.invalid_reason for pool in self.pools
-        )
-        if len(usable) == 1:
-            (pool,) = usable
-            self.candidates = pool.devices
-            self.pool_at = (pool,) * len(pool.devices)
+        self.pools = pools = list(self.by_id.values())
+        if len(pools) == 1 and pools[0].usable:
+            self.has_invalid = False
+            self.candidates = pools[0].devices
         else:
+            pools.sort(key=_PLACE_IN_SEARCH)
+            usable = [pool for pool in pools if pool.usable]
+            self.has_invalid = any(pool.invalid_reason for pool in pools)
             self.candidates = tuple([entry for pool in usable for entry in pool.devices])
-            self.pool_at = tuple([pool for pool in usable for _ in pool.devices])
+        self._pool_of: dict[PoolDevice, Pool] = {}
         self.ratings.clear()
         self._included.clear()
-        self._pool_of = None
 
     def start_ratings(self, kind: int) -> list[int | None]:
         """Return the list for what is found out about the candidates for requests of a kind."""
@@ -81,8 +81,10 @@ class NodeView:
 
     def pool_of(self, entry: PoolDevice) -> Pool:
         """Return the pool of a candidate."""
-        if self._pool_of is None:
-            self._pool_of = dict(zip(self.candidates, self.pool_at, strict=True))
+        if not self._pool_of:
+            self._pool_of = {
+                entry: pool for pool in self.pools if pool.usable for entry in pool.devices
+            }
         return self._pool_of[entry]
 
     def includes_device(self, entry: PoolDevice) -> bool:

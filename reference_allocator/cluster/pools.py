@@ -60,6 +60,8 @@ class PoolDevice:
         special: whether results may say more of it than its name and the node's.
         convertible: whether each of its attributes is a value for CEL, so that an expression
             which uses none of them has a result.
+        plain: whether every request that selects it and names no capacity gets it, if it is free
+            and no constraint is in the way.
         suitability: `Request.kind` -> what `Matcher.rate_device` has answered.
         facts: what has been computed about it; None for most devices, which are never asked about.
     """
@@ -74,6 +76,7 @@ class PoolDevice:
     of_node: bool
     special: bool
     convertible: bool
+    plain: bool
     suitability: dict[int, int]
     facts: DeviceFacts | None = field(default=None, init=False)
 

@@ -40,7 +40,7 @@ class Views:
         self._slices: dict[int, ResourceSlice] = {}
         self._named: dict[str, list[int]] = {}
         self._shared: dict[int, ResourceSlice] = {}
-        self._of_node: dict[str, dict[int, tuple[PoolId, ResourceSlice]]] = {}
+        self._of_node: dict[str, dict[int, tuple[PoolId, ResourceSlice, bool]]] = {}
         self._of_pool: dict[PoolId, dict[int, ResourceSlice]] = {}
         self._built: dict[PoolId, dict[tuple[ResourceSlice, ...], Pool | None]] = {}
         self._views: dict[str, NodeView] = {}
@@ -121,9 +121,11 @@ class Views:
 
     def _build_view(self, node: Node) -> NodeView:
         relevant: dict[PoolId, list[ResourceSlice]] = {}
-        for pool_id, item in self._of_node.get(node.name, {}).values():
-            if self._builder.is_usable(item):
-                keep_newest(relevant.setdefault(pool_id, []), item)
+        for pool_id, item, usable in self._of_node.get(node.name, {}).values():
+            if pool_id in relevant and usable:
+                keep_newest(relevant[pool_id], item)
+            elif usable:
+                relevant[pool_id] = [item]
         for item in self._shared.values():
             if self._builder.is_usable(item) and targets_node(item, node):
                 keep_newest(relevant.setdefault(item.pool_id, []), item)
@@ -132,10 +134,7 @@ class Views:
             pool = self._get_pool(pool_id, tuple(items))
             if pool is not None:
                 by_id[pool_id] = pool
-        view = NodeView(node, self._features, by_id)
-        view.version = self._version
-        view.log_end = len(self._log)
-        return view
+        return NodeView(node, self._features, by_id, self._version, len(self._log))
 
     def _refresh_view(self, view: NodeView) -> bool:
         """Bring a view up to date; return False where it has to be built anew."""
@@ -191,7 +190,8 @@ class Views:
         pool_id = item.pool_id
         self._of_pool.setdefault(pool_id, {})[key] = item
         if item.node_name:
-            self._of_node.setdefault(item.node_name, {})[key] = pool_id, item
+            of_node = self._of_node.setdefault(item.node_name, {})
+            of_node[key] = pool_id, item, self._builder.is_usable(item)
         else:
             self._shared[key] = item
 

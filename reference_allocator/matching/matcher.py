@@ -20,7 +20,6 @@ from reference_allocator.rules.capacity import (
     Consumption,
     capacity_suffices,
     resolve_consumption,
-    takes_whole,
 )
 from reference_allocator.rules.taints import blocking_taint
 
@@ -76,16 +75,13 @@ class Matcher:
     def _rate(self, request: Request, entry: PoolDevice) -> int:
         if not self.is_selected(request, entry):
             return UNSUITABLE
-        fits = True
-        if not takes_whole(request.spec.capacity, entry.device):
-            consumption = self.compute_consumption(request, entry)
-            if consumption is None:
-                return UNSUITABLE
-            fits = consumption.fits_alone
-        if not self.is_supported(entry) or self.is_tainted(request, entry):
+        if entry.plain and request.spec.capacity is None:
+            return PLAIN
+        consumption = self.compute_consumption(request, entry)
+        if consumption is None or not self.is_supported(entry) or self.is_tainted(request, entry):
             return UNSUITABLE
         draws = entry.shareable or entry.device.consumes_counters
-        return PLAIN if fits and not draws else CONDITIONAL
+        return PLAIN if consumption.fits_alone and not draws else CONDITIONAL
 
     def is_selected(self, request: Request, entry: PoolDevice) -> bool:
         """Return whether the device is selected, by the checks of upstream's isSelectable.

@@ -169,13 +169,11 @@ def resolve_consumption(
     return Consumption(quantities, published, spellings)
 
 
-def takes_whole(requirements: api.CapacityRequests | None, device: api.Device) -> bool:
-    """Return whether the request takes all capacity of the device, which is enough then.
+def is_taken_whole(device: api.Device) -> bool:
+    """Return whether a request that names no capacity takes all of a device, and gets it.
 
-    That is so for most devices: nothing is requested, no policy has a default, nothing is negative.
+    That is so for most devices: no policy has a default, nothing is negative.
     """
-    if requirements is not None:
-        return False
     for capacity in device.capacity.values():
         if capacity.request_policy is not None or capacity.value.nanos < 0:
             return False

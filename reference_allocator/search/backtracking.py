@@ -192,7 +192,7 @@ class Search:
                 if use.shares and usage.is_kept_by_shares(request, entry):
                     continue
                 if suits != PLAIN or use.capacity:
-                    undo = usage.charge(claim_index, request, entry, view.pool_at[position])
+                    undo = usage.charge(claim_index, request, entry, view.pool_of(entry))
                 elif constrained:
                     undo = usage.constrain(claim_index, request, entry)
                 else:

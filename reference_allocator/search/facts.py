@@ -82,12 +82,12 @@ class CandidateFacts:
         """
         facts = cls()
         candidates = view.candidates
-        facts.pools = view.pool_at
+        facts.pools = tuple([view.pool_of(entry) for entry in candidates])
         # Where a device adds to a counter, more devices may leave more of it: no bound holds.
         if any(amount < 0 for entry in candidates for _, amount in entry.draws):
             return None
         facts._features = [
-            _own_features(entry, pool) for entry, pool in zip(candidates, view.pool_at, strict=True)
+            _own_features(entry, pool) for entry, pool in zip(candidates, facts.pools, strict=True)
         ]
         for claim in claims:
             for request in (item for options in claim.requests for item in options):
