@@ -25,9 +25,26 @@ class NodeView:
             conditions last.
         candidates: the devices of usable pools in the order of the search.
         has_invalid: whether one of the pools is invalid.
+        ratings: `Request.kind` -> what `Matcher.rate_device` has answered for each candidate.
         version: the version of `Views` that the view shows.
         log_end: how much of the log of `Views` the view has followed.
     """
+
+    # There is one for each node: large clusters have many, and a first decision makes one.
+    __slots__ = (
+        "_features",
+        "_included",
+        "_own_selector",
+        "_pool_of",
+        "by_id",
+        "candidates",
+        "has_invalid",
+        "log_end",
+        "node",
+        "pools",
+        "ratings",
+        "version",
+    )
 
     def __init__(
         self,
@@ -41,12 +58,7 @@ class NodeView:
         self.by_id = by_id
         self.version = version
         self.log_end = log_end
-        self._skips_operations = (
-            features.optional_node_operations
-            and _OPTIONAL_NODE_OPERATIONS in node.declared_features
-        )
-        self.ratings: dict[int, list[int | None]] = {}
-        self._included: dict[PoolDevice, bool] = {}
+        self._features = features
         self._own_selector: dict[str, Any] | None = None
         self.arrange()
 
@@ -61,9 +73,9 @@ class NodeView:
             usable = [pool for pool in pools if pool.usable]
             self.has_invalid = any(pool.invalid_reason for pool in pools)
             self.candidates = tuple([entry for pool in usable for entry in pool.devices])
-        self._pool_of: dict[PoolDevice, Pool] = {}
-        self.ratings.clear()
-        self._included.clear()
+        self.ratings: dict[int, list[int | None]] = {}
+        self._pool_of: dict[PoolDevice, Pool] | None = None
+        self._included: dict[PoolDevice, bool] | None = None
 
     def start_ratings(self, kind: int) -> list[int | None]:
         """Return the list for what is found out about the candidates for requests of a kind."""
@@ -81,7 +93,9 @@ class NodeView:
 
     def pool_of(self, entry: PoolDevice) -> Pool:
         """Return the pool of a candidate."""
-        if not self._pool_of:
+        if len(self.pools) == 1:
+            return self.pools[0]
+        if self._pool_of is None:
             self._pool_of = {
                 entry: pool for pool in self.pools if pool.usable for entry in pool.devices
             }
@@ -95,6 +109,8 @@ class NodeView:
         """
         if not entry.slice.per_device_node_selection:
             return True
+        if self._included is None:
+            self._included = {}
         included = self._included.get(entry)
         if included is None:
             device = entry.device
@@ -105,4 +121,8 @@ class NodeView:
 
     def can_operate(self, entry: PoolDevice) -> bool:
         """Return whether the node can leave out the operations that the device's slice skips."""
-        return self._skips_operations or not entry.slice.skip_node_operations
+        skips = (
+            self._features.optional_node_operations
+            and _OPTIONAL_NODE_OPERATIONS in self.node.declared_features
+        )
+        return skips or not entry.slice.skip_node_operations

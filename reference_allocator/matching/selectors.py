@@ -93,10 +93,11 @@ class Selectors:
 
     def _find_outcome(self, expression: str, entry: PoolDevice) -> bool | str:
         if entry.convertible:
+            driver = entry.slice.driver
             try:
-                outcome = self._of_driver[expression, entry.id.driver]
+                outcome = self._of_driver[expression, driver]
             except KeyError:
-                outcome = self._ask_any_device(expression, entry.id.driver)
+                outcome = self._ask_any_device(expression, driver)
             if outcome is not None:
                 return outcome
         outcomes = entry.get_facts().outcomes
