@@ -1,6 +1,7 @@
-"""Our allocator against the real one on the same problems, in one run.
+"""Our allocator against those of two Kubernetes minors on the same problems, in one run.
 
-Run with ``make bench`` (``python -m benchmarks.allocator``); needs the go command. Sets:
+Run with ``make bench`` (``python -m benchmarks.allocator``); needs the go command. Sets, the first
+two for each of the minors and by its rules:
 
 - typical: what clusters ask every day; the aim is a geometric mean of at most 0.45, none beyond
   0.9;
@@ -34,6 +35,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,7 @@ from benchmarks.problems import (
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import Node, ResourceClaim
 from reference_allocator.features import Features
+from reference_allocator.gates import LATEST
 from reference_allocator.index import Index
 from reference_allocator.wire import answer_allocate
 from tests.oracle.upstream import Upstream, ask, comparable, open_upstream
@@ -60,6 +63,7 @@ Json = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "allocator.json"
 UPSTREAM = ROOT / "ci" / "upstream"
+MINORS = ("1.37", "1.38")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,7 +74,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--timeout", default="10s", help="for upstream, per node")
     parser.add_argument("--sizes", type=int, nargs="*", default=[12, 24, 48, 96])
-    parser.add_argument("--binaries", type=Path, default=ROOT / "build" / "oracle")
     parser.add_argument("--scale", type=int, help="only this size, as JSON (used by itself)")
     parser.add_argument("--cold", type=int, help="selectors' first evaluation on as many nodes")
     options = parser.parse_args(arguments)
@@ -80,21 +83,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.scale:
         sys.stdout.write(json.dumps(scale(options.scale)) + "\n")
         return 0
-    options.binaries.mkdir(parents=True, exist_ok=True)
-    command = ["go", "build", "-o", f"{options.binaries}/", "./allocate"]
-    subprocess.run(command, cwd=UPSTREAM, check=True)
-    with open_upstream(options.binaries / "allocate", options.timeout) as upstream:
-        daily = [_compare(item, upstream, options.repeat) for item in typical().values()]
+    daily: Json = {}
+    first: Json = {}
+    for minor in MINORS:
+        with _open_minor(minor, options.timeout) as upstream:
+            rows = [_compare(item, upstream, minor, options.repeat) for item in typical().values()]
+            daily[minor] = _with_mean(rows)
+            cold_nodes = typical()["1000 nodes x 8, one claim"]
+            first[minor] = _compare(cold_nodes, upstream, minor, 1, cold=True)
+    with _open_minor(LATEST, options.timeout) as upstream:
         unsolvable = [
-            _compare(item, upstream, 20, upstream_repeat=2)
+            _compare(item, upstream, LATEST, 20, upstream_repeat=2)
             for item in hard(tuple(options.sizes)).values()
         ]
-        first = _compare(typical()["1000 nodes x 8, one claim"], upstream, 1, cold=True)
     result: Json = {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": _machine(),
         "versions": _versions(),
-        "typical": _with_mean(daily),
+        "typical": daily,
         "cold": first,
         "hard": unsolvable,
         "scale": [_scale_apart(devices) for devices in (1_000, 10_000, 100_000)],
@@ -107,9 +113,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if result["missed"] else 0
 
 
+def _open_minor(minor: str, timeout: str) -> AbstractContextManager[Upstream]:
+    """The program of a minor, built if need be."""
+    subprocess.run([UPSTREAM / "build", minor, "allocate"], check=True)
+    return open_upstream(_program_of(minor), timeout)
+
+
+def _program_of(minor: str) -> Path:
+    return ROOT / "build" / "oracle" / f"allocate-{minor}"
+
+
 def _compare(
     problem: Json,
     upstream: Upstream,
+    minor: str,
     repeat: int,
     *,
     upstream_repeat: int | None = None,
@@ -123,7 +140,8 @@ def _compare(
     middle = statistics.median if cold else statistics.fmean
     theirs = ask(upstream, {**problem, "repeat": upstream_repeat or times_each})
     gc.collect()
-    ours = json.loads(answer_allocate(json.dumps({**problem, "repeat": times_each})))
+    line = json.dumps({**problem, "repeat": times_each})
+    ours = json.loads(answer_allocate(line, kubernetes=minor))
     times = {
         name: middle(node["ns"] for node in answer["nodes"]) / 1000
         for name, answer in (("ours", ours), ("upstream", theirs))
@@ -247,19 +265,21 @@ def _with_mean(rows: list[Json]) -> Json:
 def missed(result: Json) -> list[str]:
     """The aims that a result does not reach."""
     found: list[str] = []
-    mean, worst = (result["typical"][key] for key in ("geometric_mean_ratio", "worst_ratio"))
-    if mean > 0.45:
-        found.append(f"typical: geometric mean {mean}")
-    if worst > 0.9:
-        found.append(f"typical: one problem {worst}")
-    if result["cold"]["ratio"] > 1:
-        found.append(f"cold: {result['cold']['ratio']}")
+    for minor, part in result["typical"].items():
+        mean, worst = (part[key] for key in ("geometric_mean_ratio", "worst_ratio"))
+        if mean > 0.45:
+            found.append(f"typical, {minor}: geometric mean {mean}")
+        if worst > 0.9:
+            found.append(f"typical, {minor}: one problem {worst}")
+        if result["cold"][minor]["ratio"] > 1:
+            found.append(f"cold, {minor}: {result['cold'][minor]['ratio']}")
     found += [
         f"hard: {row['problem']} {row['ours_us_per_node'] / 1000:.0f} ms"
         for row in result["hard"]
         if row["ours_us_per_node"] > 50_000
     ]
-    rows = [*result["typical"]["problems"], *result["hard"]]
+    rows = [*result["hard"], *result["cold"].values()]
+    rows += [row for part in result["typical"].values() for row in part["problems"]]
     found += [
         f"{row['problem']}: {row['answers']}" for row in rows if row["answers"] == "DIFFERENT"
     ]
@@ -282,30 +302,28 @@ def _machine() -> Json:
 
 
 def _versions() -> Json:
-    listed = subprocess.run(
-        ["go", "list", "-m", "-f", "{{.Version}}", "k8s.io/dynamic-resource-allocation"],
-        cwd=UPSTREAM,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    go = subprocess.run(["go", "version"], check=True, capture_output=True, text=True)
-    return {
-        "python": platform.python_version(),
-        "dynamic-resource-allocation": listed.stdout.strip(),
-        "go": go.stdout.split()[2],
-    }
+    """The versions of Python, and of Go and the library in the program of each minor."""
+    versions: Json = {"python": platform.python_version()}
+    for minor in MINORS:
+        command = ["go", "version", "-m", str(_program_of(minor))]
+        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        modules = {row[1]: row[2] for row in map(str.split, listed.splitlines()) if len(row) > 2}
+        library = "dynamic-resource-allocation"
+        go = listed.splitlines()[0].split()[-1]
+        versions[minor] = {"go": go, library: modules[f"k8s.io/{library}"]}
+    return versions
 
 
 def _lines(result: Json) -> list[str]:
     lines: list[str] = []
-    for name in ("typical", "cold", "hard"):
-        part = result[name]
-        rows = part if isinstance(part, list) else part.get("problems", [part])
+    parts = {f"typical, {minor}": part["problems"] for minor, part in result["typical"].items()}
+    parts |= {f"cold, {minor}": [row] for minor, row in result["cold"].items()}
+    parts["hard"] = result["hard"]
+    for name, rows in parts.items():
         lines.append(f"{name}: ours / upstream")
         lines += [f"  {row['ratio']:9.4f}  {row['problem']}  {row['answers']}" for row in rows]
-        if name == "typical":
-            lines.append(f"  {part['geometric_mean_ratio']:9.4f}  geometric mean")
+    for minor, part in result["typical"].items():
+        lines.append(f"typical, {minor}: {part['geometric_mean_ratio']} as a geometric mean")
     lines.append("scale: devices, building, one decision after one event, memory")
     lines += [
         f"  {row['devices']:7}  {row['build_us_per_device']} us/device"
