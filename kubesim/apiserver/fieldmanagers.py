@@ -195,7 +195,8 @@ class FieldManagers:
         root = schema.roots()[f"{earlier.api_version}/{kind}"]
         last = fieldsets.add_named(root, earlier.fields)
         pruned = fieldsets.remove(root, merged, last) or {}
-        owned_by_version: dict[str, set[Path]] = {earlier.api_version: set()}
+        # Who applies names the object, which nobody is noted for: its metadata stays.
+        owned_by_version: dict[str, set[Path]] = {earlier.api_version: {("metadata", "name")}}
         for owned in managers.values():
             owned_by_version.setdefault(owned.api_version, set()).update(owned.fields)
         typed = {"kind": kind}

@@ -10,7 +10,7 @@ from conformance.scenario.shape import ShapeNode
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.scope import ReferenceScope
 from kube.errors import ApiError
-from kube.values import Obj, Query, Ref
+from kube.values import FieldManager, Obj, Query, Ref, Request
 from tests.kubesim import kit
 from tests.kubesim.conftest import Open, new_scope
 
@@ -173,6 +173,18 @@ def test_a_group_stays_until_its_last_pod_has_ended(scope: ReferenceScope) -> No
     scope.delete(kit.pod_ref("p"), grace_seconds=0)
     kit.gone(scope, Ref(GROUPS, "PodGroup", "g"))
     kit.until(scope, lambda: not find_claims(scope))
+
+
+def test_the_finalizer_stays_when_an_applier_leaves_out_all_metadata_that_it_had(
+    scope: ReferenceScope,
+) -> None:
+    ref, bare = Ref(GROUPS, "PodGroup", "g"), group("g")
+    labelled = {**bare, "metadata": {"name": "g", "labels": {"a": "1"}}}
+    for body in (labelled, bare):
+        scope.send(Request("patch", ref, body, manager=FieldManager("m")))
+    meta = find_group(scope)["metadata"]
+    assert meta["finalizers"] == [PROTECTION]
+    assert "labels" not in meta
 
 
 def test_pods_wait_for_their_group_and_a_gang_for_enough_of_them(scope: ReferenceScope) -> None:
