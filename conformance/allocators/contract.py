@@ -7,9 +7,9 @@ question are those of resource.k8s.io/v1 and v1, as an API server stores them.
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from conformance.allocators.program import ProgramError
@@ -97,6 +97,16 @@ class AllocationQuestion(BaseModel):
     repeat: int = Field(1, ge=0, description="how often to decide, for measuring; the best counts")
 
 
+def _empty_for_null(value: object) -> object:
+    """Return an empty list for null, which is how Go writes a slice that nobody has made."""
+    return [] if value is None else value
+
+
+_Allocations = Annotated[
+    list[Json], BeforeValidator(_empty_for_null, json_schema_input_type=list[Json] | None)
+]
+
+
 class PodAnswer(BaseModel):
     """The answer for one pod on one node."""
 
@@ -106,12 +116,18 @@ class PodAnswer(BaseModel):
         description="allocated: it fits; none: it does not; nodeError: this node cannot be decided;"
         " error: nor can any other; timeout: the search was given up; unsupported: not claimed"
     )
-    allocations: list[Json] = Field(
+    allocations: _Allocations = Field(
         default_factory=list,
         description="an AllocationResult for each claim, in order, that for extended resources last"
         "; needed where pods follow",
     )
     error: str = Field("", description="why, for people")
+
+
+_PodAnswers = Annotated[
+    list[PodAnswer],
+    BeforeValidator(_empty_for_null, json_schema_input_type=list[PodAnswer] | None),
+]
 
 
 class NodeAnswer(PodAnswer):
@@ -120,7 +136,7 @@ class NodeAnswer(PodAnswer):
     node: str = Field(description="name of a node of the question")
     ns: int = Field(0, description="nanoseconds of the first decision")
     steps: int = Field(0, description="how many partial solutions were looked at")
-    following: list[PodAnswer] = Field(
+    following: _PodAnswers = Field(
         default_factory=list, description="the answer for each pod that follows, in order"
     )
 
@@ -130,13 +146,19 @@ class NodeAnswer(PodAnswer):
         return [self, *self.following]
 
 
+_NodeAnswers = Annotated[
+    list[NodeAnswer],
+    BeforeValidator(_empty_for_null, json_schema_input_type=list[NodeAnswer] | None),
+]
+
+
 class AllocationAnswer(BaseModel):
     """An answer: one for each node of the question, or why there is none."""
 
     model_config = ConfigDict(strict=True)
 
     id: str = Field(description="that of the question")
-    nodes: list[NodeAnswer] = Field(default_factory=list)
+    nodes: _NodeAnswers = Field(default_factory=list)
     invalid: str = Field("", description="the line could not be read, and why")
     unsupported: str = Field(
         "", description="what of the question the program does not claim to do"

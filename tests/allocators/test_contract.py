@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from conformance.allocators.contract import read_answer
 from conformance.allocators.program import ProgramError
+from conformance.cli.commands.schema import make_schema
 from tests.allocators.asking import question
 
 YES = {"outcome": "allocated"}
@@ -37,3 +39,19 @@ def test_extended_resources_may_need_a_claim_more() -> None:
     node = {"node": "node-0", **YES, "allocations": [{}, {}]}
     answer = read_answer(json.dumps({"id": "pod", "nodes": [node]}).encode(), asked)
     assert len(answer.nodes[0].allocations) == 2
+
+
+@pytest.mark.parametrize("field", ["allocations", "following"])
+def test_null_is_an_empty_list_as_go_writes_it(field: str) -> None:
+    node = {"node": "node-0", "outcome": "none", field: None}
+    answer = read_answer(json.dumps({"id": "q", "nodes": [node]}).encode(), question("q"))
+    assert (answer.nodes[0].allocations, answer.nodes[0].following) == ([], [])
+    schema = make_schema("allocation-answer")
+    assert [*Draft202012Validator(schema).iter_errors({"id": "q", "nodes": [node]})] == []
+
+
+def test_null_for_the_nodes_is_as_if_they_were_absent() -> None:
+    line = b'{"id": "q", "nodes": null, "unsupported": "taints"}'
+    assert read_answer(line, question("q")).unsupported == "taints"
+    with pytest.raises(ProgramError, match="does not answer for node 'node-0'"):
+        read_answer(b'{"id": "q", "nodes": null}', question("q"))
