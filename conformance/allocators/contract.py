@@ -55,7 +55,10 @@ class FollowingPod(BaseModel):
 
 
 class AllocationQuestion(BaseModel):
-    """A question: on which nodes can these claims of one pod be allocated, each node by itself?"""
+    """A question: on which nodes can these claims of one pod be allocated, each node by itself?
+
+    A list that is empty may be absent.
+    """
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
