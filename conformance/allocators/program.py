@@ -28,8 +28,8 @@ have less."""
 
 _CHUNK: Final = 1 << 16
 _LAST_WORDS: Final = 2000
-_OVERHEAD: Final = 5.0
-"""Seconds beside those of the nodes: to start, to read and to write."""
+OVERHEAD: Final = 5.0
+"""Seconds of a question beside those of its nodes: to start, to read and to write."""
 _GRACE: Final = 2.0
 """Seconds in which a program ends by itself once its input is closed."""
 
@@ -97,7 +97,7 @@ class Program:
         """
         process = self._process or self._start()
         try:
-            seconds = self.seconds * max(1, len(question.get("nodes") or ())) + _OVERHEAD
+            seconds = self.seconds * max(1, len(question.get("nodes") or ())) + OVERHEAD
             return self._exchange(process, json.dumps(question).encode() + b"\n", seconds)
         except ProgramError:
             self.end()
@@ -143,7 +143,9 @@ class Program:
                 left = deadline - time.monotonic()
                 ready = {key.fd for key, _ in selector.select(left)} if left > 0 else set()
                 if not ready:
-                    raise ProgramError("hung", f"gave no answer within {seconds:g} s")
+                    raise ProgramError(
+                        "hung", f"gave no answer within {seconds:g} s {self._limits()}"
+                    )
                 if log in ready and not self._read_log(log):
                     selector.unregister(log)
                 if into in ready:
@@ -163,6 +165,10 @@ class Program:
         if rest:
             raise ProgramError("out of order", "wrote more than one line for one question")
         return answer
+
+    def _limits(self) -> str:
+        """Return in words what the time of a question is made of."""
+        return f"({self.seconds:g} s for each node and {OVERHEAD:g} s for the question)"
 
     def _read_log(self, log: int) -> bool:
         """Read what is there of its standard error, and keep the end; False: there is no more.

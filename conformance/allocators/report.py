@@ -20,7 +20,7 @@ from kube.base.text import counted, xml_text
 
 WIDTH: Final = 80
 _SHOWN_FAULTS: Final = 5
-_HEADS: Final = f"{'errors':>7}{'timeouts':>9}{'median':>7}{'worst':>9}"
+_HEADS: Final = f"{'errors':>7}{'timeouts':>9} {'median':>6} {'worst':>8}"
 ALL: Final = "all questions"
 
 
@@ -161,9 +161,14 @@ def _table(table: Mapping[str, FeatureCounts]) -> Iterator[str]:
     for name, row in sorted(table.items(), key=lambda item: item[0] == ALL):
         yield (
             f"{name:22}{row.asked:>6}{row.wrong_yes:>6}{row.wrong_no:>6}{row.other_devices:>8}"
-            f"{row.errors:>7}{row.timeouts:>9}{row.median:>7.2f}{row.worst:>9.2f}"
+            f"{row.errors:>7}{row.timeouts:>9} {_time(row.median):>6} {_time(row.worst):>8}"
         )
     yield "(questions; times in ms, with the pipe)"
+
+
+def _time(milliseconds: float) -> str:
+    """Return a time with as many digits as mean something, so that a day has its column, too."""
+    return f"{milliseconds:.{2 if milliseconds < 1000 else 0}f}"
 
 
 def _reasons(records: Iterable[QuestionRecord]) -> Iterator[str]:

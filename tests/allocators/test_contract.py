@@ -1,4 +1,4 @@
-"""What is read of an answer, beyond its schema: who was asked about, and how much is told."""
+"""What is read of an answer, beyond its schema, and what is told of many."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from jsonschema import Draft202012Validator
 
 from conformance.allocators.contract import read_answer
 from conformance.allocators.program import ProgramError
+from conformance.allocators.record import CheckHeader, QuestionRecord
+from conformance.allocators.report import CheckResult, summarize
 from conformance.cli.commands.schema import make_schema
 from tests.allocators.asking import question
 
@@ -55,3 +57,13 @@ def test_null_for_the_nodes_is_as_if_they_were_absent() -> None:
     assert read_answer(line, question("q")).unsupported == "taints"
     with pytest.raises(ProgramError, match="does not answer for node 'node-0'"):
         read_answer(b'{"id": "q", "nodes": null}', question("q"))
+
+
+def test_times_of_hours_stay_apart_from_what_stands_beside_them() -> None:
+    slow = QuestionRecord(number=0, id="q", features=["optionalNodeOperations"])
+    records = [slow.model_copy(update={"milliseconds": 24102.9}), slow, slow]
+    records.append(slow.model_copy(update={"milliseconds": 86_399_999.0}))
+    table = [*summarize(CheckResult(CheckHeader(program=["x"]), records))]
+    row = next(line for line in table if line.startswith("optionalNodeOperations"))
+    assert row.split()[1:] == ["4", "0", "0", "0", "0", "0", "12051", "86399999"]
+    assert max(map(len, table)) <= 80

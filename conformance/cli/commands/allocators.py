@@ -85,7 +85,7 @@ def check(
             min=0.001,
             max=86_400,
             metavar="SECONDS",
-            help="Time limit for each node of a question.",
+            help="Time limit for each node of a question; each question has 5 s more.",
         ),
     ] = 10.0,
     small: Annotated[
