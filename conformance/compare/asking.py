@@ -9,7 +9,8 @@ A pod that would fit a new node is the question that is asked most, so that is a
 of the snapshot that it depends on.
 
 A line {"id", "events": [{"type", "object"}]} asks nothing: the snapshot follows what a watch of the
-cluster tells, all events of a line or none, and the answer is {"id", "changed"}.
+cluster tells, all events of a line or none, and the answer is {"id", "changed"}: how many objects
+are others now. An id is a text or an integer.
 """
 
 from __future__ import annotations
@@ -59,7 +60,14 @@ def answer_question(followed: FollowedSnapshot, line: bytes) -> str:
             raise InputError(str(error)) from None
         return {"pods": list(map(_answer_fields, explained))}
 
-    return answer_line(line, respond)
+    return answer_line(line, respond, _read_id)
+
+
+def _read_id(question: Mapping[str, Any], key: str) -> object:
+    """Return an id as it was given: a text, or an integer."""
+    value = question.get(key)
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_integer else read_string(question, key)
 
 
 def explain_by_part(

@@ -157,14 +157,16 @@ class FollowedSnapshot:
                 changes += _read_event(event)
             except InputError as error:
                 raise error.with_parent("events", index) from None
-        for kind, key, obj in changes:
-            self._change_object(kind, key, obj)
-        if changes:
+        changed = sum(self._change_object(kind, key, obj) for kind, key, obj in changes)
+        if changed:
             self._current = None
-        return len(changes)
+        return changed
 
-    def _change_object(self, kind: str, key: Key, obj: Object | None) -> None:
+    def _change_object(self, kind: str, key: Key, obj: Object | None) -> bool:
+        """Return whether the object is another now, or no longer there."""
         before = self._objects[kind].get(key)
+        if before == obj:
+            return False
         if obj is None:
             self._objects[kind].pop(key, None)
             self._places.pop((kind, key), None)
@@ -174,6 +176,7 @@ class FollowedSnapshot:
         self._relations.change(kind, key, before, obj)
         if self._errors is not None:
             self._errors.record_change(kind, key, before, obj)
+        return True
 
 
 def _read_event(event: Mapping[str, Any]) -> list[_Change]:
@@ -185,7 +188,7 @@ def _read_event(event: Mapping[str, Any]) -> list[_Change]:
     if kind_of_event == "BOOKMARK":
         return []
     # Imported here: it knows an API server and its clients, which a snapshot does not need.
-    from conformance.compare.gathering import UnreadError, prepare_object
+    from conformance.compare.gathering import UnreadError, identify_object, prepare_object
 
     obj = required_child(event, "object", expect_object)
     kind = read_string(obj, "kind")
@@ -195,17 +198,19 @@ def _read_event(event: Mapping[str, Any]) -> list[_Change]:
             " taints of DeviceTaintRules",
             *("object", "kind"),
         )
-    try:
-        prepared = prepare_object(dict(obj))
+    is_gone = kind_of_event == "DELETED"
+    try:  # Of an object that is gone only the name counts.
+        prepared = (identify_object if is_gone else prepare_object)(dict(obj))
     except InputError as error:
         raise error.with_parent("object") from None
     except UnreadError as error:
         raise InputError(str(error), "object") from None
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InputError(f"has not the form of a {kind}", "object") from None
-    is_gone = kind_of_event == "DELETED"
-    if kind == "Pod":  # One that has ended, or has nothing to do with devices, is not kept.
-        is_gone |= has_ended(prepared) or reduced_pod(prepared, ()) is None
+    if (
+        kind == "Pod" and not is_gone
+    ):  # One that has ended, or has nothing to do with devices, is not kept.
+        is_gone = has_ended(prepared) or reduced_pod(prepared, ()) is None
     return [(kind, key_of(prepared), None if is_gone else prepared)]
 
 

@@ -187,10 +187,10 @@ class _Kept(NamedTuple):
     """`metadata.resourceVersion`, 0 where there is none."""
 
 
-def prepare_object(obj: Obj) -> Obj:
-    """Return an object as a snapshot has it: converted, with defaults, checked and reduced.
+def identify_object(obj: Obj) -> Obj:
+    """Return an object with its namespace and uid, which are made up where they are missing.
 
-    Raises InputError, UnreadError: it cannot be used.
+    Raises InputError, UnreadError: it has no name, or is of an API version that is not read.
     """
     kind, (group, _, version) = obj["kind"], str(obj.get("apiVersion")).rpartition("/")
     if kind in ("Node", "Pod"):
@@ -211,8 +211,17 @@ def prepare_object(obj: Obj) -> Obj:
     if kind in _NAMESPACED:
         metadata.setdefault("namespace", "default")
     metadata.setdefault("uid", "-".join(("given", kind, str(metadata.get("namespace", "")), name)))
-    obj = {**obj, "metadata": metadata}
-    if version == "v1beta1":
+    return {**obj, "metadata": metadata}
+
+
+def prepare_object(obj: Obj) -> Obj:
+    """Return an object as a snapshot has it: converted, with defaults, checked and reduced.
+
+    Raises InputError, UnreadError: it cannot be used.
+    """
+    obj = identify_object(obj)
+    kind, metadata = obj["kind"], obj["metadata"]
+    if str(obj["apiVersion"]).endswith("/v1beta1"):
         obj = clone(obj)
         to_storage(obj)
     elif kind not in ("Node", "Pod"):

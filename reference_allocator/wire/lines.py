@@ -28,17 +28,22 @@ _SEPARATORS: Final = "\u0085\u2028\u2029"
 Json = dict[str, Any]
 
 
-def answer_line(line: str | bytes, respond: Callable[[Mapping[str, Any]], Json]) -> str:
+def answer_line(
+    line: str | bytes,
+    respond: Callable[[Mapping[str, Any]], Json],
+    read_id: Callable[[Mapping[str, Any], str], object] = read_string,
+) -> str:
     """Return the answer to a line, as one line without its end.
 
     Args:
         line: a JSON object with an `id`.
         respond: turns the decoded object into the other fields of the answer.
+        read_id: reads the id, which the answer repeats, by default a text.
     """
-    identifier = ""
+    identifier: object = ""
     try:
         question = _decode(line)
-        identifier = read_string(question, "id")
+        identifier = read_id(question, "id")
         body = respond(question)
     except InputError as error:
         unsupported = isinstance(error, CelUnsupportedError)

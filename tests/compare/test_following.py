@@ -84,6 +84,41 @@ def test_pods_that_have_ended_or_want_no_device_are_not_kept() -> None:
     assert not followed.snapshot.pods
 
 
+def test_an_event_that_changes_nothing_is_not_counted() -> None:
+    followed = FollowedSnapshot(Snapshot.from_dict(snapshot()))
+    before = followed.snapshot
+    assert followed.apply([event(node("stranger"), "DELETED"), event(pod("plain"), "ADDED")]) == 0
+    assert followed.snapshot is before
+    assert followed.apply([event(node("n"), "ADDED")] * 2) == 1
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaimTemplate", "ResourceClaim", "ResourceSlice"])
+def test_what_is_gone_needs_no_more_than_its_name(kind: str) -> None:
+    templates = {"kind": "ResourceClaimTemplate", "spec": {"spec": claim("c")["spec"]}}
+    whole = {
+        "ResourceClaim": claim("x"),
+        "ResourceSlice": resource_slice("x"),
+        "ResourceClaimTemplate": {**claim("x"), **templates},
+    }[kind]
+    followed = FollowedSnapshot(Snapshot.from_dict(snapshot()))
+    before = lists_of(followed.snapshot)
+    assert followed.apply([event(whole, "ADDED")]) == 1
+    fields = ("apiVersion", "kind", "metadata")
+    assert followed.apply([event({name: whole[name] for name in fields}, "DELETED")]) == 1
+    assert lists_of(followed.snapshot) == before
+
+
+@pytest.mark.parametrize(
+    ("identifier", "repeated"), [(7, 7), ("7", "7"), (True, ""), (1.5, ""), ([7], "")]
+)
+def test_an_id_that_is_a_text_or_an_integer_is_repeated(identifier: Any, repeated: Any) -> None:
+    followed = FollowedSnapshot(Snapshot.from_dict(snapshot()))
+    line = json.dumps({"id": identifier, "events": []}).encode()
+    answer = json.loads(answer_question(followed, line))
+    assert answer["id"] == repeated
+    assert ("invalid" in answer) == (repeated == "")
+
+
 @pytest.mark.parametrize(
     ("events", "reason"),
     [
