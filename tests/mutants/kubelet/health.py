@@ -187,6 +187,14 @@ def of_the_first_claim(original: Status, pod: Obj, container: Obj) -> list[Obj]:
     return original(pod, container)[:1]
 
 
+def of_the_first_request(original: Status, pod: Obj, container: Obj) -> list[Obj]:
+    """Of several requests of a claim that a container names it shows the first."""
+    found: dict[str, Obj] = {}
+    for item in original(pod, container):
+        found.setdefault(item["name"].partition("/")[0], item)
+    return [*found.values()]
+
+
 def of_named_claims(original: Status, pod: Obj, container: Obj) -> list[Obj]:
     """Claims are looked for by what the pod's spec says, which names no generated one."""
     named = {
@@ -231,5 +239,6 @@ DEFECTS: Defects = {
     "health-of-all-containers": shows(of_all_containers),
     "health-of-named-claims-only": shows(of_named_claims),
     "health-of-the-first-claim-only": shows(of_the_first_claim),
+    "health-of-the-first-request-only": shows(of_the_first_request),
     "health-of-the-first-device-only": shows(of_the_first_device),
 }
