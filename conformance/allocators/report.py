@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,9 +15,8 @@ from pydantic.alias_generators import to_camel
 from conformance.allocators.features import FEATURES
 from conformance.allocators.record import CheckHeader, QuestionRecord, SmallCase
 from kube.base.errors import ExitCode
-from kube.base.text import counted, xml_text
+from kube.base.text import counted, fold, xml_text
 
-WIDTH: Final = 80
 _SHOWN_FAULTS: Final = 5
 _HEADS: Final = f"{'errors':>7}{'timeouts':>9} {'median':>6} {'worst':>8}"
 ALL: Final = "all questions"
@@ -196,14 +194,7 @@ def _reasons(records: Iterable[QuestionRecord]) -> Iterator[str]:
 
 
 def _wrapped(head: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=" " * min(len(head), 4) or "  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return fold(text, head, " " * min(len(head), 4) or "  ")
 
 
 def make_document(result: CheckResult) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -14,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from conformance.drivercheck.check import Level
 from conformance.scenario.base import API_VERSION
 from kube.base.errors import ExitCode
-from kube.base.text import counted, xml_text
+from kube.base.text import counted, fold, xml_text
 
 
 class Outcome(StrEnum):
@@ -113,7 +112,6 @@ def judge_checks(checks: tuple[CheckResult, ...]) -> Verdict:
     return "conformant"
 
 
-WIDTH = 80
 _SHOWN = 5  # Of the checks that took longest.
 _INDENT = " " * 4
 
@@ -129,14 +127,7 @@ def lines_of(result: CheckResult) -> Iterator[str]:
     if result.outcome in (Outcome.FAILED, Outcome.ERROR):
         texts = [result.summary, result.message, f"source: {result.source}"]
     for text in filter(None, texts):
-        yield from textwrap.wrap(
-            text,
-            WIDTH,
-            initial_indent=_INDENT,
-            subsequent_indent=_INDENT,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        yield from fold(text, _INDENT, _INDENT)
 
 
 def describe_access(result: DriverCheckResult) -> Iterator[str]:
@@ -154,9 +145,9 @@ def summarize_result(result: DriverCheckResult, seconds: float) -> Iterator[str]
     named = result.driver or "a driver that did not register"
     yield f"driver {named}, {counted(result.devices, 'device')}"
     if result.supported_versions:
-        yield f"offers {', '.join(result.supported_versions)}"
+        yield from fold(f"offers {', '.join(result.supported_versions)}")
     if not_run := [check for check in result.checks if check.outcome is Outcome.NOT_RUN]:
-        yield f"{counted(len(not_run), 'check')} not run: {not_run[0].message}"
+        yield from fold(f"{counted(len(not_run), 'check')} not run: {not_run[0].message}")
     yield from _describe_spending(result)
     for level in Level:
         counts = [

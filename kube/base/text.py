@@ -9,9 +9,13 @@ losing a character has sent people looking in the wrong place before.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+WIDTH: Final = 80
+"""Columns of a terminal."""
 
 MAX_NAMES: Final = 4
 """Names of many that are said."""
@@ -66,6 +70,23 @@ def one_line(text: object, longest: int = 300) -> str:
     """Text from elsewhere as one line of printable characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
     return cut(line, longest)
+
+
+def fold(text: str, head: str = "", indent: str = "  ") -> list[str]:
+    """Return a text as lines of at most `WIDTH` characters, but for words that are longer.
+
+    Args:
+        head: begins the first line.
+        indent: begins the others.
+    """
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def inline_code(text: str) -> str:

@@ -49,7 +49,8 @@ def test_what_is_no_answer_is_named_and_the_next_question_is_asked(
             "-o", tmp_path / "out",
         )  # fmt: skip
     assert done.exit_code == 3, done.output
-    assert f"{fault}: {FAULTS[fault]}" in done.stderr
+    assert f"{fault}: {FAULTS[fault]}" in " ".join(done.stderr.split())
+    assert max(map(len, done.stderr.replace(str(tmp_path), "").splitlines())) <= 80
     document = report(tmp_path / "out")
     assert [item["id"] for item in document["unanswered"]] == [fault]
     counts = document["features"]["all questions"]

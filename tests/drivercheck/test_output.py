@@ -7,11 +7,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
 
+from conformance.cli.app import app
 from conformance.cli.commands.schema import make_schema
 from conformance.drivercheck.check import Level
 from conformance.drivercheck.result import (
-    WIDTH,
     CheckResult,
     DriverCheckResult,
     Outcome,
@@ -20,6 +21,7 @@ from conformance.drivercheck.result import (
     lines_of,
     summarize_result,
 )
+from kube.base.text import WIDTH
 
 
 def of(outcome: Outcome, level: Level = Level.REQUIRED) -> CheckResult:
@@ -41,7 +43,12 @@ def run_of(*checks: CheckResult) -> DriverCheckResult:
         suite_version="1",
         started_at="2026-01-01T00:00:00+00:00",
         driver="gpu.example.com",
-        supported_versions=("v1.DRAPlugin",),
+        supported_versions=(
+            "v1.DRAPlugin",
+            "v1beta1.DRAPlugin",
+            "v1alpha1.DRAResourceHealth",
+            "v9",
+        ),
         devices=4,
         verdict=judge_checks(checks),
         checks=checks,
@@ -78,8 +85,16 @@ def test_lines_fit_a_terminal_and_the_verdict_is_last() -> None:
     assert "advised       1.25 s  prepare/failed-recommended" in lines
     assert "    source: k8s.io/some/file.go" in lines
     last = list(summarize_result(result, 3.0))
+    assert max(map(len, last)) <= WIDTH
+    assert any("not run: expected that" in line for line in last)
     assert last[-1] == "not conformant in 3.0 s (exit code 1)"
     assert "  failed prepare/failed-recommended (recommended)" in last
+
+
+def test_the_list_of_checks_fits_a_terminal() -> None:
+    done = CliRunner().invoke(app, ["driver-check", "--list"])
+    long = [line for line in done.stdout.splitlines() if len(line) > WIDTH]
+    assert [line for line in long if len(line.split()) > 1] == []
 
 
 def test_the_json_is_what_its_schema_says() -> None:

@@ -18,6 +18,7 @@ from conformance.cli.lines import parse_minor
 from conformance.cli.output import print_progress, printable, write_named
 from conformance.targets.opening.conversions import words_of
 from kube.base.errors import UsageError
+from kube.base.text import fold
 from reference_allocator.gates import LATEST, MINORS
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _check_all(records: Iterator[QuestionRecord], journal: Journal, total: int) 
     for record in records:
         journal.add(record)
         if record.fault:
-            print_progress(f"{record.id}: {record.fault}")
+            print_progress("\n".join(fold(f"{record.id}: {record.fault}")))
         if time.monotonic() - printed_at > _PROGRESS_SECONDS:
             printed_at = time.monotonic()
             wrong = sum(item.differs for item in journal.records)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +15,7 @@ import typer
 from conformance.cli.output import printable, write_named
 from conformance.targets.opening.conversions import words_of
 from kube.base.errors import UsageError
+from kube.base.text import fold
 
 _LONGEST_FOLDER = 30
 """Characters of the folder's path: a socket's path below it must be short."""
@@ -94,6 +95,9 @@ def driver_check_command(
 ) -> None:
     """Check a driver's contract with the kubelet, without a cluster.
 
+    What came of it is printed; files are written where -o (JSON) and --junit (XML) name them. There
+    is no HTML.
+
     Exit code: 0 all required checks passed, 1 one failed, 2 usage error, 3 a check could not be
     completed, 4 a required check was skipped.
     """
@@ -114,7 +118,9 @@ def driver_check_command(
     checks = choose_checks(check or ())
     if list_checks:
         for listed in checks:
-            typer.echo(f"{listed.name} ({listed.level})\n    {listed.summary}\n    {listed.source}")
+            typer.echo(f"{listed.name} ({listed.level})")
+            for text in (listed.summary, listed.source):
+                _print_lines(fold(text, "    ", "    "))
         return
     starter = CommandStarter(words_of(driver_command)) if driver_command else None
     next_starter = None
@@ -164,7 +170,7 @@ def driver_check_command(
     raise typer.Exit(result.exit_code)
 
 
-def _print_lines(lines: Iterator[str]) -> None:
+def _print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(printable(line))
 
