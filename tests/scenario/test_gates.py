@@ -67,6 +67,8 @@ def by_itself() -> list[LoadedScenario]:
 ALL = 10_000
 NO_MORE_SERVED = {"1.38": {"resource.k8s.io/v1beta1"}}
 """Versions of the API that a minor took away."""
+GATED = {"scheduling.k8s.io/v1beta1"}
+"""Versions of the API of which nothing is served without a gate."""
 EVERY_MINOR = [pytest.param(minor, ALL, marks=pytest.mark.everything) for minor in MINORS]
 
 
@@ -78,7 +80,7 @@ def test_without_any_gate_nothing_fails(minor: str, among: int) -> None:
         SAMPLE
     )
     skipped = {item.message for item in found.values() if item.outcome is Outcome.SKIPPED}
-    gone = {f"API {api} is not served" for api in NO_MORE_SERVED.get(minor, ())}
+    gone = {f"API {api} is not served" for api in NO_MORE_SERVED.get(minor, set()) | GATED}
     assert [why for why in skipped - gone if "gate" not in why and "Kubernetes" not in why] == []
 
 
@@ -98,8 +100,12 @@ def test_with_every_gate_all_runs_that_the_minor_has(minor: str, among: int) -> 
     )
 
 
-def test_a_scenario_asks_for_the_gate_of_its_feature() -> None:
+def test_a_scenario_asks_for_the_gate_of_its_feature_on_or_off() -> None:
     features = load_registry().features
     gates = {item.id: features[item.scenario.spec.feature].gate for item in shipped()}
-    needs = {item.id: {*item.scenario.spec.requires.feature_gates, STABLE} for item in shipped()}
+    required = {item.id: item.scenario.spec.requires for item in shipped()}
+    needs = {
+        name: {*item.feature_gates, *item.feature_gates_off, STABLE}
+        for name, item in required.items()
+    }
     assert [name for name, gate in gates.items() if gate not in needs[name]] == []
