@@ -364,11 +364,14 @@ def _same_devices(given: PodAnswer, right: Mapping[str, Any]) -> bool:
 
 
 def _devices(allocations: Any) -> list[list[tuple[Any, ...]]]:
-    """Return (request, driver, pool, device) of each result, claim by claim."""
+    """Return (request, driver, pool, device) of each result, claim by claim; absent ones are empty.
+
+    Go writes an empty request where a claim's own allocation names none.
+    """
     keys = ("request", "driver", "pool", "device")
     return [
         [
-            tuple(result.get(key) for key in keys)
+            tuple(result.get(key) or "" for key in keys)
             for result in (allocation.get("devices") or {}).get("results") or ()
         ]
         for allocation in allocations

@@ -9,11 +9,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conformance.allocators.contract import read_answer
+from conformance.allocators.judging import answer_of_reference, judge_answer
 from conformance.allocators.program import ProgramError
 from conformance.allocators.record import CheckHeader, QuestionRecord
 from conformance.allocators.report import CheckResult, summarize
 from conformance.cli.commands.schema import make_schema
-from tests.allocators.asking import question
+from tests.allocators.asking import GPU, question
 
 YES = {"outcome": "allocated"}
 
@@ -67,3 +68,14 @@ def test_times_of_hours_stay_apart_from_what_stands_beside_them() -> None:
     row = next(line for line in table if line.startswith("optionalNodeOperations"))
     assert row.split()[1:] == ["4", "0", "0", "0", "0", "0", "12051", "86399999"]
     assert max(map(len, table)) <= 80
+
+
+def test_an_empty_request_is_the_same_as_none() -> None:
+    """Go writes the field of a claim that has its devices already, where nobody has set it."""
+    asked = question("q")
+    held = {"driver": GPU, "pool": "node-0", "device": "gpu-0"}
+    asked["claims"][0]["status"] = {"allocation": {"devices": {"results": [held]}}}
+    given = {"devices": {"results": [{**held, "request": ""}]}}
+    node = {"node": "node-0", **YES, "allocations": [given]}
+    answer = read_answer(json.dumps({"id": "q", "nodes": [node]}).encode(), asked)
+    assert [*judge_answer(asked, answer, answer_of_reference(asked), "identical")] == []

@@ -17,7 +17,8 @@ Json = dict[str, Any]
 
 def devices(question: Json) -> list[Json]:
     """All devices of a question."""
-    return [device for item in question["slices"] for device in item["spec"].get("devices", ())]
+    slices = question.get("slices", ())
+    return [device for item in slices for device in item["spec"].get("devices", ())]
 
 
 def changed(question: Json, fault: str) -> Json:
@@ -33,7 +34,7 @@ def changed(question: Json, fault: str) -> Json:
         for pod in (question, *question.get("following", ())):
             pod.pop("pod", None)
     elif fault == "last-device":
-        for item in question["slices"]:
+        for item in question.get("slices", ()):
             item["spec"].get("devices", []).reverse()
     return question
 
@@ -54,7 +55,7 @@ def answered(question: Json, fault: str) -> Json:
 
 for line in sys.stdin:
     asked = json.loads(line)
-    claims = len(asked["claims"])
+    claims = len(asked.get("claims", ()))
     answer = answered(asked, sys.argv[1])
     for node in answer["nodes"]:
         if len(node.get("allocations", [])) not in (0, claims, claims + ("pod" in asked)):
