@@ -42,7 +42,7 @@ def test_questions_have_only_fields_that_an_api_server_of_the_minor_stores() -> 
         ("taints-ignored", "t", 60, "wrong yes", "deviceTaints", "tainted"),
         ("in-use-ignored", "i", 60, "wrong yes", "inUse", "in use"),
         ("first-claim-only", "f", 60, "wrong yes", "severalClaims", "says it fits"),
-        ("forgets-the-row", "r", 60, "wrong yes", "severalPods", "as pod 2 in a row: "),
+        ("forgets-the-row", "r", 60, "wrong yes", "severalPods", " in a row: "),
         ("extended-resources-ignored", "e", 60, "wrong yes", "extendedResources", "says it fits"),
     ],
 )
