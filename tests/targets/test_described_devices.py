@@ -318,6 +318,8 @@ def test_scenarios_of_drivers_pass_with_upstreams_example_driver_as_it_is_descri
         "DRADerivedAttributes",
         "DRADeviceCompatibilityGroups",
         "DRAOptionalNodeOperations",
+        "GenericWorkload",
+        "DRAWorkloadResourceClaims",
     )
     gates = dict.fromkeys(names, True)
     options = TargetOptions(
