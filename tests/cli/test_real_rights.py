@@ -170,7 +170,7 @@ def pass_or_are_skipped(user: User, folder: Path, scenarios: Sequence[LoadedScen
     skipped = {item.scenario.id: item.message for item in ended if item.outcome is Outcome.SKIPPED}
     assert {item.outcome for item in ended} <= {Outcome.PASSED, Outcome.SKIPPED, Outcome.KNOWN}
     # A right that is missing is no reason to skip.
-    reasons = ("feature gate", "not supported by this target", "needs ", "driver profile")
+    reasons = ("API ", "feature gate", "not supported by this target", "needs ", "driver profile")
     assert [why for why in skipped.values() if not why.startswith(reasons)] == []
     assert [why for why in skipped.values() if "suite.yaml" in why] == []
 
