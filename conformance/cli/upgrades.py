@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,11 +12,10 @@ from conformance.cli.output import print_progress, printable
 from conformance.scenario.upgrades.finding import check_upgrade, find_problems, list_objects
 from conformance.targets.opening.options import TargetOptions
 from kube.base.errors import ExitCode, TargetError
-from kube.base.text import counted
+from kube.base.text import counted, fold
 from kube.values import Obj
 from reference_allocator.features import Features
 
-_WIDTH = 79
 _OF_FILES = (
     "flags and configurations of components, API versions that clients use; `lint --kubernetes` "
     "looks at those in files"
@@ -39,7 +37,7 @@ def print_upgrade(
     before, after = check_upgrade(str(snapshot.get("kubernetes") or ""), target)
     unknown: list[str] = []
     missing = [kind for part, kind in _LISTS.items() if part not in snapshot]
-    objects = list_objects(snapshot)
+    objects = list_objects(snapshot, unknown.append)
     if options is not None:
         objects += _read_missing(options, missing, unknown.append)
     features = snapshot.get("features")
@@ -56,19 +54,20 @@ def print_upgrade(
         typer.echo(json.dumps(rows, indent=2))
     advised: set[str] = set()
     for problem in () if as_json else problems:
-        _print_folded(f"{problem.change}: {problem.object}: {problem.path}: {problem.text}")
+        line = f"{problem.change}: {problem.object}: {problem.path}: {problem.text}"
+        typer.echo(printable("\n".join(fold(line, "", "  "))))
         if problem.change not in advised:
-            _print_folded(problem.advice, "  ")
+            typer.echo("\n".join(fold(problem.advice, "  ", "    ")))
         advised.add(problem.change)
     for text in unknown:
-        _say_folded(f"warning: {text}")
+        print_progress("\n".join(fold(f"warning: {text}", "", "  ")))
     print_progress(
         f"{counted(len(objects), 'object')} looked at for Kubernetes {before} to {after}, "
         f"{counted(len(problems), 'problem')}"
     )
     if options is None:
         kinds = "".join(f"{kind}s, " for kind in missing)
-        _say_folded(f"not looked at: {kinds}{_OF_FILES}")
+        print_progress("\n".join(fold(f"not looked at: {kinds}{_OF_FILES}", "", "  ")))
     if problems:
         return ExitCode.NOT_CONFORMANT
     return ExitCode.INCONCLUSIVE if unknown else ExitCode.CONFORMANT
@@ -76,26 +75,6 @@ def print_upgrade(
 
 _LISTS = {"templates": "ResourceClaimTemplate", "taintRules": "DeviceTaintRule"}
 """Part of a snapshot, which may be without it -> kind; no snapshot has the second."""
-
-
-def _print_folded(text: str, indent: str = "") -> None:
-    typer.echo(printable(_fold(text, indent)))
-
-
-def _say_folded(text: str) -> None:
-    print_progress(_fold(text, ""))
-
-
-def _fold(text: str, indent: str) -> str:
-    """Return lines that fit a terminal, but for words that are longer."""
-    return textwrap.fill(
-        text,
-        _WIDTH,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def _read_missing(

@@ -122,3 +122,23 @@ def test_an_upgrade_that_cannot_be_judged_is_refused_in_a_sentence(
     (line,) = done.err.splitlines()
     assert line.startswith("error: ")
     assert complaint in line
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "complaint"),
+    [
+        ({"features": {"x": 1}}, 2, "error: $.features"),
+        ({"slices": [{"metadata": {"name": "s"}, "spec": "x"}]}, 2, "error: $.slices[0].spec"),
+        (
+            {"templates": [{"metadata": {"name": "t"}, "spec": {"spec": 7}}]},
+            1,
+            "t looked at: $.spec",
+        ),
+    ],
+)
+def test_a_damaged_snapshot_is_named_in_a_sentence(
+    call: Call, changes: dict[str, Any], code: int, complaint: str
+) -> None:
+    done = call("audit", write(snapshot(**changes)), "--upgrade-to", "1.38")
+    assert done.code == code
+    assert complaint in done.err

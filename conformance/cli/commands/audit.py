@@ -33,6 +33,7 @@ from kube.base.errors import ExitCode, TargetError, UsageError
 
 if TYPE_CHECKING:
     from conformance.compare.audit.once import Finding
+    from reference_allocator.snapshot import Snapshot
 
 
 @add_options("options", TargetOptions, CLUSTER_FIELDS, target="cluster")
@@ -113,6 +114,8 @@ def audit_command(
         from conformance.cli.upgrades import print_upgrade
 
         document = take_snapshot(options) if snapshot is None else given.read(snapshot)
+        if snapshot is not None:
+            document = _check_objects(document)[1]
         live = options if snapshot is None else None
         code = print_upgrade(document, upgrade_to, live, as_json=output == "json")
         raise typer.Exit(given.conclude(code))
@@ -122,12 +125,8 @@ def audit_command(
         if kubelets:
             raise UsageError("--kubelets: a snapshot has none to ask; name the cluster")
         from conformance.compare.audit.once import audit_snapshot
-        from conformance.compare.evidence import ask_reference
-        from reference_allocator.snapshot import Snapshot
 
-        document = given.read(snapshot)
-        read = ask_reference(lambda: Snapshot.take_dict(document))
-        document |= read.to_dict()  # so that each object is there once
+        read, document = _check_objects(given.read(snapshot))
         findings = audit_snapshot(read, pods_known="pods" in document)
     if html is not None:
         from conformance.report.clusterpage import render_cluster
@@ -135,6 +134,18 @@ def audit_command(
         write_page(html, lambda: render_cluster("Audit", document, findings=findings))
     _print_findings(document, findings, as_json=output == "json")
     raise typer.Exit(given.conclude(_conclude(document, findings)))
+
+
+def _check_objects(document: dict[str, Any]) -> tuple[Snapshot, dict[str, Any]]:
+    """Return what a snapshot says, and its document, in which each object is there once.
+
+    Raises UsageError: an object in it has not the form of its kind.
+    """
+    from conformance.compare.evidence import ask_reference
+    from reference_allocator.snapshot import Snapshot
+
+    read = ask_reference(lambda: Snapshot.take_dict(document))
+    return read, document | read.to_dict()
 
 
 def _audit_cluster(

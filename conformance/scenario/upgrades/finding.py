@@ -29,7 +29,9 @@ from kubesim.resources import find_removal
 from kubesim.validation import since_1_38
 from kubesim.validation.constraints import list_device_requests
 from kubesim.validation.device import is_semver
+from reference_allocator.api import ResourceClaim
 from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
+from reference_allocator.api.reading import InputError, expect_object, read_child
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS, minor_of
@@ -70,13 +72,28 @@ def check_upgrade(current: str, target: str) -> tuple[str, str]:
     return before, after
 
 
-def list_objects(snapshot: Mapping[str, Any]) -> list[Obj]:
-    """Return the objects of a snapshot with ``apiVersion`` and ``kind``."""
-    return [
-        {"apiVersion": f"{GROUP}v1", "kind": kind, **item}
-        for part, kind in _PARTS_OF_SNAPSHOT.items()
-        for item in snapshot.get(part) or []
-    ]
+def list_objects(
+    snapshot: Mapping[str, Any], report: Callable[[str], None] = lambda _: None
+) -> list[Obj]:
+    """Return the objects of a snapshot with ``apiVersion`` and ``kind``.
+
+    Args:
+        snapshot: whose objects have the form of their kinds, but perhaps for templates.
+        report: told in a sentence of a template that has not, and is left out.
+    """
+    objects = []
+    for part, kind in _PARTS_OF_SNAPSHOT.items():
+        for item in snapshot.get(part) or []:
+            if kind == "ResourceClaimTemplate":
+                try:
+                    spec = read_child(item, "spec", expect_object) or {}
+                    ResourceClaim.from_dict({**item, "spec": spec.get("spec")})
+                except InputError as error:
+                    name = (item.get("metadata") or {}).get("name")
+                    report(f"no ResourceClaimTemplate {name} looked at: {error}")
+                    continue
+            objects.append({"apiVersion": f"{GROUP}v1", "kind": kind, **item})
+    return objects
 
 
 def find_problems(
