@@ -36,7 +36,9 @@ def print_upgrade(
     """
     before, after = check_upgrade(str(snapshot.get("kubernetes") or ""), target)
     unknown: list[str] = []
-    missing = [kind for part, kind in _LISTS.items() if part not in snapshot]
+    missing = ["DeviceTaintRule"]  # No snapshot has them.
+    if "templates" not in snapshot:
+        missing.insert(0, "ResourceClaimTemplate")
     objects = list_objects(snapshot, unknown.append)
     if options is not None:
         objects += _read_missing(options, missing, unknown.append)
@@ -71,10 +73,6 @@ def print_upgrade(
     if problems:
         return ExitCode.NOT_CONFORMANT
     return ExitCode.INCONCLUSIVE if unknown else ExitCode.CONFORMANT
-
-
-_LISTS = {"templates": "ResourceClaimTemplate", "taintRules": "DeviceTaintRule"}
-"""Part of a snapshot, which may be without it -> kind; no snapshot has the second."""
 
 
 def _read_missing(

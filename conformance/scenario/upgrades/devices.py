@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance.scenario.upgrades.problem import is_of_dra, list_expressions
 from kube.values import Obj
-from reference_allocator.cel import CelFeatures, CelRuntimeError, compile_selector
+from reference_allocator.cel import CelDevice, CelFeatures, CelRuntimeError, compile_selector
 from reference_allocator.cel.errors import CelCompileError, CelUnsupportedError
 from reference_allocator.environment import convert_device
 
@@ -59,6 +59,7 @@ class Selection:
             for item in objects
             if item.get("kind") == "DeviceClass" and is_of_dra(item)
         }
+        self._converted: dict[int, CelDevice] = {}
         self._selected: dict[tuple[str, ...], list[PublishedDevice]] = {}
         self._alike: dict[tuple[str, tuple[tuple[str, ...], ...]], set[str]] = {}
         self._shapes: dict[tuple[str, ...], list[list[PublishedDevice]]] = {}
@@ -110,10 +111,17 @@ class Selection:
     def _is_ruled_out(self, expression: str, device: PublishedDevice) -> bool:
         try:
             selector = compile_selector(expression, self._environment)
-            converted = convert_device(self._environment, device.driver, device.content)
-            return not selector.matches(converted)
+            return not selector.matches(self._convert(device))
         except (CelCompileError, CelRuntimeError, CelUnsupportedError):
             return False
+
+    def _convert(self, device: PublishedDevice) -> CelDevice:
+        """Return what selectors see of a device, converted once. Raises CelRuntimeError."""
+        converted = self._converted.get(id(device))
+        if converted is None:
+            converted = convert_device(self._environment, device.driver, device.content)
+            self._converted[id(device)] = converted
+        return converted
 
 
 def list_versions(attribute: Obj) -> list[str]:
